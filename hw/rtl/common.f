@@ -1,0 +1,2 @@
+// Blocks that both kernels use.
+hotline_pkg.sv

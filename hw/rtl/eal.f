@@ -1,0 +1,2 @@
+// The EAL.
+-f common.f

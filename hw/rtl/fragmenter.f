@@ -1,0 +1,3 @@
+// The fragmenter core.
+-f common.f
+-f eal.f

@@ -1,0 +1,2 @@
+// The gatherer core.
+-f common.f

