@@ -1,0 +1,60 @@
+# Copyright Hotline contributors.
+# SPDX-License-Identifier: Apache-2.0
+#
+# Every target sets up what it needs. `make help` lists them.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+# Two workers: a build of a bench is one process, so more than the cores gains nothing.
+JOBS   ?= 2
+NATIVE := $(wildcard host/hotline/native/*.cpp host/hotline/native/*.hpp)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all lint format regs bench-rtl clean distclean
+
+help:  ## List the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort \
+	  | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+$(STAMP): requirements-dev.lock pyproject.toml $(NATIVE)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	@touch $@
+
+setup: $(STAMP)  ## Make .venv with the pinned development environment
+
+demo: $(STAMP)  ## Train on MovieLens-100K through the simulated RTL; plots and metrics in build/demo
+	$(BIN)/hotline train --data ml-100k --device sim --compare plain --out build/demo
+
+test: $(STAMP)  ## Run the tests (cocotb, system, host), slow ones left out
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow" -q
+
+test-all: $(STAMP)  ## Run every test, the slow ones with many seeds included
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile -q
+
+lint: $(STAMP)  ## ruff, mypy, verilator -Wall, verible, register freshness
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python hw/lint/run.py
+
+format: $(STAMP)  ## Format the Python sources
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+regs: $(STAMP)  ## Generate the register files from hw/regs/hotline.rdl
+	$(BIN)/python hw/regs/generate.py
+
+bench-rtl: $(STAMP)  ## Measure the kernels against the bus limit; JSON lines in build/bench/rtl.jsonl
+	$(BIN)/hotline bench rtl --json build/bench/rtl.jsonl
+
+clean:  ## Remove build output
+	rm -rf build host/*.egg-info
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+
+distclean: clean  ## Remove build output and the environment
+	rm -rf $(VENV)
