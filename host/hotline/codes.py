@@ -13,6 +13,28 @@ VERSION = 0x0001_0000
 FLAG_PLAIN_LIST = 1 << 0
 """``FLAGS``: LOAD takes row ids (4 bytes each) instead of 8-byte entries."""
 
+JOB_LOOKUPS_MAX = 1 << 28
+"""Most lookups (row ids, entries, records) of a job."""
+JOB_SAMPLES_MAX = 1 << 28
+"""Most samples of a job."""
+BAGS_MAX = 0xFFFF
+"""Most bags of a sample."""
+SEGMENTS_MAX = 64
+"""Most segments of a cold store."""
+RECORD_BYTES_MAX = 4096
+"""Largest record, in bytes."""
+TOTAL_ROWS_MAX = 2**32 - 2
+"""Most rows of a row space."""
+
+COUNTER_BITS = 2
+"""Width of an EAL entry's counter."""
+COUNTER_HIT = 0
+"""Counter of an entry that was hit."""
+COUNTER_INSERT = 2
+"""Counter of an entry that LEARN or LOAD of a plain list has inserted."""
+COUNTER_VICTIM = 3
+"""Counter at which LEARN replaces an entry."""
+
 
 class Operation(enum.IntEnum):
     """Operation codes (argument ``OPERATION``)."""
