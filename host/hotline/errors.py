@@ -31,6 +31,22 @@ class IngestError(DataError):
         self.feature, self.sample, self.value = feature, sample, value
 
 
+class FetchError(DataError):
+    """A data set could not be fetched; the message says how to get it by hand."""
+
+
+class ParseError(DataError):
+    """Rows of a data file do not fit its schema.
+
+    Attributes:
+        issues: (file name, line number counted from 1, what is wrong) of every bad row.
+    """
+
+    def __init__(self, message: str, *, issues: tuple[tuple[str, int, str], ...] = ()) -> None:
+        super().__init__(message)
+        self.issues = issues
+
+
 class DeviceError(HotlineError):
     """Base of everything that a device reports."""
 
