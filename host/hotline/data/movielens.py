@@ -49,9 +49,11 @@ LIKED = 4
 """Smallest rating that counts as label 1."""
 MISSING_YEAR = ("", "unkonwn", "V")
 """Years that the published files give where they have none (one is a title's roman number)."""
-DENSE = ("age", "year", "log_user_ratings", "log_item_ratings", "genres")
-"""Columns of ``Batch.dense``."""
+DENSE = ("age", "year", "log_user_earlier", "log_item_ratings", "genres")
+"""Columns of ``Batch.dense``: the user's age, the film's year of release, log(1 + n) of the user's
+earlier ratings and of the film's ratings in the training part, number of genres."""
 DAY_S = 86_400
+_ID_MAX = 2**31 - 1
 _ISSUES_SHOWN = 5
 
 
@@ -258,7 +260,7 @@ class _Tables:
 
     def user(self, cells: list[str]) -> None:
         """user, age, gender, occupation, zip code."""
-        user = _number(cells[0], "user", 0, 2**31 - 1)
+        user = _number(cells[0], "user", 0, _ID_MAX)
         if user in self.users:
             raise ValueError(f"user {user} occurs a second time")
         if not cells[3] or len(cells[4]) < 3:
@@ -272,7 +274,7 @@ class _Tables:
 
     def item(self, number: str, year: str, genres: list[str]) -> None:
         """Item, year of release, genres."""
-        item = _number(number, "item", 0, 2**31 - 1)
+        item = _number(number, "item", 0, _ID_MAX)
         if item in self.items:
             raise ValueError(f"item {item} occurs a second time")
         if not all(genres):
@@ -284,9 +286,7 @@ class _Tables:
 
     def rating(self, cells: list[str]) -> None:
         """user, item, rating, seconds since 1970."""
-        user, item = (
-            _number(c, w, 0, 2**31 - 1) for c, w in zip(cells, ("user", "item"), strict=False)
-        )
+        user, item = _number(cells[0], "user", 0, _ID_MAX), _number(cells[1], "item", 0, _ID_MAX)
         if user not in self.users:
             raise ValueError(f"user {user} is not in the file of users")
         if item not in self.items:
@@ -434,14 +434,18 @@ class MovieLens:
         self._genre_lengths = np.array([len(i.genres) for i in items], dtype=np.int64)
         self._genre_starts = np.cumsum(self._genre_lengths) - self._genre_lengths
 
-        # Counts come from the training part alone; a user it has never seen has 0 ratings.
-        user_ratings = np.bincount(user[:train], minlength=len(users))
+        # Most users of the test part are new, so a user's count over the training part would be 0
+        # there; the number of earlier ratings means the same in both parts.
+        by_user = np.argsort(user, kind="stable")
+        ratings = np.bincount(user, minlength=len(users))
+        earlier = np.empty(len(order), dtype=np.int64)
+        earlier[by_user] = np.arange(len(order)) - np.repeat(np.cumsum(ratings) - ratings, ratings)
         item_ratings = np.bincount(item[:train], minlength=len(items))
         dense = np.stack(
             [
                 np.array([u.age for u in users], dtype=np.float64)[user],
                 np.array([i.year or np.nan for i in items], dtype=np.float64)[item],
-                np.log1p(user_ratings)[user],
+                np.log1p(earlier),
                 np.log1p(item_ratings)[item],
                 self._genre_lengths.astype(np.float64)[item],
             ],

@@ -17,8 +17,7 @@ def open(backend: str = "sim", config: str = "zynq", **options: Any) -> Device: 
 
     Args:
         backend: ``reference`` (NumPy, the oracle) or ``sim`` (the RTL in Verilator).
-        config: named hardware configuration: ``tiny``, ``zynq``, ``kv260`` or ``alveo``; or a
-            ``KernelConfig``.
+        config: named hardware configuration (``hotline.config.CONFIGS``), or a ``KernelConfig``.
         options: options of the backend, see its class.
 
     Raises:
