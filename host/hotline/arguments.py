@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
@@ -60,7 +61,10 @@ class Arguments:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = int(getattr(self, field.name))  # NumPy integers become Python's
+            try:
+                value = operator.index(getattr(self, field.name))  # NumPy integers become Python's
+            except TypeError as error:
+                raise ConfigError(f"argument {field.name}: {error}") from None
             bits = 64 if field.name in POINTERS else 32
             if not 0 <= value < 1 << bits:
                 raise ConfigError(f"argument {field.name}={value} does not fit {bits} bits")
