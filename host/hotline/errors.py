@@ -47,6 +47,10 @@ class ParseError(DataError):
         self.issues = issues
 
 
+class BuildError(HotlineError):
+    """The simulated device cannot be built: sources or tools are missing, or a tool failed."""
+
+
 class DeviceError(HotlineError):
     """Base of everything that a device reports."""
 
@@ -61,6 +65,10 @@ class DeviceTimeout(DeviceError, TimeoutError):
     def __init__(self, message: str, *, dump: dict[str, int] | None = None) -> None:
         super().__init__(message)
         self.dump = dump or {}
+
+
+class AxiProtocolError(DeviceError):
+    """A kernel broke a rule of AXI or an assertion; only simulated devices can see that."""
 
 
 class DeviceDead(DeviceError):

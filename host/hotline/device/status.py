@@ -140,9 +140,10 @@ def error_of(completion: Completion) -> JobError | None:
     if completion.status is Status.OK:
         return None
     name = getattr(completion.reason, "name", str(completion.reason))
+    operation = getattr(completion.operation, "name", f"operation {completion.operation}")
     status = completion.status.name + (f" ({name})" if completion.reason else "")
     return _ERRORS[completion.status](
-        f"{completion.operation.name} job, tag {completion.tag}: {status}: "
+        f"{operation} job, tag {completion.tag}: {status}: "
         f"{reason_in_words(completion)}. Remedy: {remedy(completion)}.",
         completion=completion,
     )
