@@ -565,7 +565,7 @@ def check_config(
     if is_fragment:
         if a.samples > JOB_SAMPLES_MAX:
             return Reason.SAMPLES
-        if a.bags > BAGS_MAX:
+        if a.bags > BAGS_MAX or a.samples * a.bags > 2**32 - 2:  # entries are counted in 32 bits
             return Reason.BAGS
         if fixed and a.lookups_per_sample > config.lookups_max:
             return Reason.LOOKUPS_PER_SAMPLE
