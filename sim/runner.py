@@ -71,7 +71,8 @@ def run_bench(
     build_dir = BUILD / f"{toplevel}-{bench}-{key.hexdigest()[:10]}"
     runner = get_runner("verilator")
     runner.build(
-        sources=[*read_file_list(file_list), *extra_sources, ROOT / "hw/lint/verilator.vlt"],
+        # The waivers come first: the last source tells the runner the language of the top.
+        sources=[ROOT / "hw/lint/verilator.vlt", *read_file_list(file_list), *extra_sources],
         hdl_toplevel=toplevel,
         parameters=parameters,
         build_args=[
