@@ -140,7 +140,8 @@ def _mark_hot_set(
         lines.append((f"{measured_share:.0%} in this run", RED))
     place = axes.transAxes.inverted().transform(axes.transData.transform((hot, 0)))[0]
     left = place > 0.7
-    top = max(min(ideal, 1.0 if measured_share is None else measured_share) - 0.03, 0.42)
+    lower = ideal if measured_share is None else min(ideal, measured_share)
+    top = 0.55 if left else max(lower - 0.03, 0.42)
     for number, (text, colour) in enumerate(lines):
         axes.annotate(
             text,
@@ -218,7 +219,8 @@ def _plot_difference(
     exact = differences == 0
     floor = 1e-9
     axes.set_yscale("log")
-    axes.set_ylim(floor / 2, max(2e-4, 3 * np.nanmax(differences, initial=0)))
+    largest = np.max(differences[np.isfinite(differences)], initial=0)
+    axes.set_ylim(floor / 2, max(2e-4, 3 * largest))
     axes.plot(steps[~exact], differences[~exact], ".", color=BLUE, markersize=4)
     if exact.any():
         axes.plot(

