@@ -190,7 +190,8 @@ RESULT_COLD_LOOKUPS: Final = 0x120
 RESULT_LOOKUPS: Final = 0x124
 """Lookups: Lookups or entries applied. DUMP: entries written. GATHER, SCATTER: records."""
 RESULT_CYCLES: Final = 0x128
-"""Cycles: Cycles from acceptance, or the previous completion if later, to the record."""
+"""Cycles: Cycles from acceptance, or the previous completion if later, to this one (the
+record's own writing belongs to the next job)."""
 RESULT_STALLS: Final = 0x12C
 """Stalls: Cycles among them in which the data path waited."""
 RESULT_ERROR_SAMPLE: Final = 0x130
@@ -230,8 +231,8 @@ COUNTERS_JOBS: Final = 0x168
 """Jobs: Jobs accepted."""
 
 IDENTITY: Final = 0x180
-"""Identity: What the kernel is: constant for a build, EPOCH excepted. Parameters that a kernel
-does not have read as 0."""
+"""Identity: What the kernel is: constant for a build, EPOCH excepted. Limits of operations that
+a kernel does not offer read as 0."""
 IDENTITY_BYTES: Final = 0x48
 IDENTITY_MAGIC: Final = 0x180
 """Magic: 0x4C544F48, `HOTL`."""

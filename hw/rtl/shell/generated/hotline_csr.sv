@@ -893,11 +893,11 @@ module hotline_csr (
         automatic logic load_next_c;
         next_c = field_storage.CONTROL.start.value;
         load_next_c = '0;
-        if(decoded_reg_strb.CONTROL && decoded_req_is_wr) begin // SW write 1 set
-            next_c = field_storage.CONTROL.start.value | (decoded_wr_data[0:0] & decoded_wr_biten[0:0]);
-            load_next_c = '1;
-        end else if(hwif_in.CONTROL.start.hwclr) begin // HW Clear
+        if(hwif_in.CONTROL.start.hwclr) begin // HW Clear
             next_c = '0;
+            load_next_c = '1;
+        end else if(decoded_reg_strb.CONTROL && decoded_req_is_wr) begin // SW write 1 set
+            next_c = field_storage.CONTROL.start.value | (decoded_wr_data[0:0] & decoded_wr_biten[0:0]);
             load_next_c = '1;
         end
         field_combo.CONTROL.start.next = next_c;
@@ -1848,11 +1848,11 @@ module hotline_csr (
         automatic logic load_next_c;
         next_c = field_storage.ABORT.abort.value;
         load_next_c = '0;
-        if(decoded_reg_strb.ABORT && decoded_req_is_wr) begin // SW write 1 set
-            next_c = field_storage.ABORT.abort.value | (decoded_wr_data[0:0] & decoded_wr_biten[0:0]);
-            load_next_c = '1;
-        end else if(hwif_in.ABORT.abort.hwclr) begin // HW Clear
+        if(hwif_in.ABORT.abort.hwclr) begin // HW Clear
             next_c = '0;
+            load_next_c = '1;
+        end else if(decoded_reg_strb.ABORT && decoded_req_is_wr) begin // SW write 1 set
+            next_c = field_storage.ABORT.abort.value | (decoded_wr_data[0:0] & decoded_wr_biten[0:0]);
             load_next_c = '1;
         end
         field_combo.ABORT.abort.next = next_c;
