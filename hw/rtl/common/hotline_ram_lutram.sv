@@ -45,8 +45,4 @@ module hotline_ram_lutram #(
     end
   end
 
-`ifndef SYNTHESIS
-  a_waddr : assert property (@(posedge clk_i) we_i |-> 32'(waddr_i) < Depth);
-`endif
-
 endmodule
