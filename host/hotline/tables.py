@@ -135,6 +135,7 @@ class RowBatch:
         bags: bags (features) of a sample.
         lookups_per_sample: where fixed, else None.
         offsets: [samples * bags + 1] uint32 where jagged, else None.
+        pinned_lookups: lookups of pinned tables among them, where known.
     """
 
     ids: npt.NDArray[np.uint32]
@@ -142,3 +143,4 @@ class RowBatch:
     bags: int
     lookups_per_sample: int | None = None
     offsets: npt.NDArray[np.uint32] | None = None
+    pinned_lookups: int | None = None

@@ -161,8 +161,8 @@ class Record:
         indices: [lookups] int64 or int32, where each lookup read; contiguous.
         gradient: [bags, dim] float32 or float64, gradient of each bag's sum; rows contiguous.
         bags: [lookups] int64, bag of each lookup; None: lookup n is bag n.
-        weights: [lookups], factor of each lookup in the gradient's dtype (``1 / lookups of the bag``
-            for mean pooling); None: 1.
+        weights: [lookups], factor of each lookup, in the gradient's dtype (for mean pooling
+            1 / lookups of the bag); None: 1.
     """
 
     indices: Array
@@ -230,19 +230,29 @@ def coalesce(records: Sequence[Record], limit: int) -> tuple[npt.NDArray[np.int6
     unique = np.empty(count, dtype=np.int64)
     starts = np.empty(count + 1, dtype=np.int64)
     distinct = lib.hotline_coalesce_plan(
-        pointer(table), len(table), limit, *map(pointer, (work, order, unique, starts))
+        pointer(table),
+        len(table),
+        limit,
+        pointer(work),
+        pointer(order),
+        pointer(unique),
+        pointer(starts),
     )
     if distinct < 0:
         what = "bag" if -1 - distinct >= 1 << 40 else "index"
         lookup = (-1 - distinct) % (1 << 40)
-        raise ConfigError(f"coalesce: the {what} of lookup {lookup} is out of range (limit={limit})")
+        raise ConfigError(
+            f"coalesce: the {what} of lookup {lookup} is out of range (limit={limit})"
+        )
     sums = np.empty((distinct, dim), dtype=dtype)
     function = lib.hotline_coalesce_sum_f32 if dtype == np.float32 else lib.hotline_coalesce_sum_f64
     function(pointer(table), distinct, dim, pointer(order), pointer(starts), pointer(sums))
     return unique[:distinct].copy(), sums
 
 
-def sgd_update(weights: Floats, indices: npt.NDArray[np.int64], gradients: Floats, lr: float) -> None:
+def sgd_update(
+    weights: Floats, indices: npt.NDArray[np.int64], gradients: Floats, lr: float
+) -> None:
     """``weights[indices] -= lr * gradients`` in place.
 
     Args:

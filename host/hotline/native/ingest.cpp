@@ -161,8 +161,8 @@ int64_t hotline_ingest(const HotlineFeature* features, int32_t feature_count, in
         int64_t edge;
         if (feature.edges_are_offsets) {
           edge = load(feature.edges + (sample + 1) * feature.edge_stride, feature.edge_kind);
-          count = edge - cursor;
           if (edge < cursor) return fail(kNegativeLength, f, sample, edge);
+          count = edge - cursor;
         } else {
           edge = load(feature.edges + sample * feature.edge_stride, feature.edge_kind);
           count = edge;
