@@ -325,7 +325,7 @@ def fake_pip(
         seen.append(command)
         return act(Path(command[command.index("--dest") + 1]))
 
-    monkeypatch.setattr(movielens.subprocess, "run", run)
+    monkeypatch.setattr(subprocess, "run", run)
     return seen
 
 

@@ -1,0 +1,257 @@
+# Copyright Hotline contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: exit codes, clean stdout, help that teaches, errors that say what to do."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hotline import cli
+from hotline.cli import checks, console
+from hotline.cli.checks import CORE, EXTRA, SIM, Check
+from hotline.errors import HotlineError
+
+Result = tuple[int, str, str]
+
+
+class Runner:
+    """Runs the command line in this process; gives (exit code, stdout, stderr)."""
+
+    def __init__(self, capture: pytest.CaptureFixture[str]) -> None:
+        self.capture = capture
+
+    def __call__(self, *arguments: str) -> Result:
+        self.capture.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main(list(arguments))
+        said = self.capture.readouterr()
+        code = ended.value.code
+        assert code is None or isinstance(code, int)
+        return code or 0, said.out, said.err
+
+    def json(self, *arguments: str) -> object:
+        """The one JSON document on stdout."""
+        code, out, _ = self(*arguments, "--json")
+        assert code == 0
+        return json.loads(out)
+
+
+@pytest.fixture
+def hotline(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Runner:
+    monkeypatch.setattr(console, "_debug", False)
+    monkeypatch.setenv("COLUMNS", "100")
+    return Runner(capsys)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A small made-up data set in the layout of recbole, with skew."""
+    rng = np.random.default_rng(3)
+    users, items, ratings = 40, 60, 1500
+    (tmp_path / "ml-100k.user").write_text(
+        "user_id:token\tage:token\tgender:token\toccupation:token\tzip_code:token\n"
+        + "".join(
+            f"{u}\t{20 + u % 30}\t{'FM'[u % 2]}\twork{u % 5}\t{10000 + 300 * u}\n"
+            for u in range(1, users + 1)
+        )
+    )
+    (tmp_path / "ml-100k.item").write_text(
+        "item_id:token\tmovie_title:token_seq\trelease_year:token\tclass:token_seq\n"
+        + "".join(
+            f"{i}\tFilm {i}\t{1950 + i % 50}\t{' '.join('ABCD'[: 1 + i % 4])}\n"
+            for i in range(1, items + 1)
+        )
+    )
+    chosen = np.minimum(rng.geometric(0.08, ratings), items)
+    (tmp_path / "ml-100k.inter").write_text(
+        "user_id:token\titem_id:token\trating:float\ttimestamp:float\n"
+        + "".join(
+            f"{rng.integers(1, users + 1)}\t{item}\t{1 + (item + n % 3) % 5}\t{1000 * n}\n"
+            for n, item in enumerate(chosen)
+        )
+    )
+    return tmp_path
+
+
+# ---------------------------------------------------------------------------------------- basics
+
+
+def test_version(hotline: Runner) -> None:
+    code, out, _ = hotline("--version")
+    assert code == 0 and out.startswith("hotline 0.")
+
+
+def test_installed_command_runs() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from hotline.cli import main; main()", "--version"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0 and done.stdout.startswith("hotline ")
+
+
+def test_help_needs_no_heavy_import() -> None:
+    code = (
+        "import sys\nfrom hotline.cli import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "heavy = {'torch', 'matplotlib', 'sklearn'} & set(sys.modules)\nassert not heavy, heavy"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", ["data", "devices", "doctor", "train", "bench", ""])
+def test_help(hotline: Runner, command: str) -> None:
+    code, out, _ = hotline(*([command] if command else []), "--help")
+    assert code == 0 and "Usage: hotline" in out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nothing"],
+        ["data", "--no-such-option"],
+        ["data", "--dim", "0"],
+        ["data", "--dim", "many"],
+        ["train", "--schedule", "sideways"],
+        ["train", "--compare", "nothing"],
+        ["train", "--epochs", "0"],
+        ["train", "--lr", "-1"],
+    ],
+)
+def test_usage_errors_are_2(hotline: Runner, arguments: list[str]) -> None:
+    code, out, err = hotline(*arguments)
+    assert code == 2 and not out and "Usage" in err
+
+
+# ---------------------------------------------------------------------------------------- errors
+
+
+def test_errors_are_1_without_traceback(hotline: Runner) -> None:
+    code, out, err = hotline("data", "nowhere", "--json")
+    assert code == 1 and not out
+    assert err.startswith("error: ") and "ml-100k, synthetic" in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize("arguments", [["--debug", "data"], ["data", "--debug"]])
+def test_debug_shows_the_traceback(
+    hotline: Runner, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    with pytest.raises(HotlineError, match="nowhere"):
+        cli.main([*arguments, "nowhere"])
+
+
+def test_markup_in_messages_is_shown_as_it_is(hotline: Runner) -> None:
+    _, _, err = hotline("data", "no/[red]where[/red]")
+    assert "[red]where[/red]" in err
+
+
+def test_bad_rows_are_named_and_skipped_when_asked(hotline: Runner, folder: Path) -> None:
+    with (folder / "ml-100k.inter").open("a") as file:
+        file.write("1\t1\t9\t0\n")
+    code, _, err = hotline("data", str(folder))
+    assert code == 1 and "line 1502" in err and "--skip-bad-rows" in err
+    code, out, err = hotline("data", str(folder), "--skip-bad-rows", "--json")
+    assert code == 0 and "line 1502" in err
+    assert json.loads(out)["train_samples"] == 1350
+
+
+def test_offline_says_what_to_do(
+    hotline: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(*_: object, **__: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess([], 1, "", "ERROR: No matching distribution found")
+
+    monkeypatch.setattr(subprocess, "run", refuse)
+    monkeypatch.setenv("HOTLINE_CACHE", str(tmp_path))
+    code, out, err = hotline("data", "ml-100k")
+    assert code == 1 and not out and "pip download --no-deps recbole==1.2.1" in err
+
+
+# ------------------------------------------------------------------------------------------ data
+
+
+def test_data_shows_the_skew(hotline: Runner, folder: Path) -> None:
+    code, out, _ = hotline("data", str(folder), "--plot", str(folder / "x.png"))
+    assert code == 0 and "samples popular" in out and "1,350 training" in out
+    assert (folder / "x.png").stat().st_size > 10_000
+
+
+def test_data_json(hotline: Runner, folder: Path) -> None:
+    found = hotline.json("data", str(folder), "--pin-rows", "5")
+    assert isinstance(found, dict)
+    assert (found["train_samples"], found["test_samples"]) == (1350, 150)
+    assert found["pinned_rows"] == 2 + 4 + 5  # gender, genre, occupation
+    shares = [row["popular_share"] for row in found["hot_rows"]]
+    assert shares == sorted(shares) and shares[-1] == 1.0
+
+
+# ---------------------------------------------------------------------------- doctor and devices
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, *found: Check) -> None:
+    monkeypatch.setattr("hotline.cli.doctor.run_checks", lambda: list(found))
+
+
+GOOD = Check("Python", CORE, True, "3.11")
+NO_COMPILER = Check("g++", SIM, False, "not on PATH", "sudo apt install g++")
+NO_GPU = Check("CUDA", EXTRA, False, "no GPU answers", "check nvidia-smi")
+
+
+def test_doctor_when_only_extras_are_missing(
+    hotline: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretend(monkeypatch, GOOD, NO_GPU)
+    code, out, _ = hotline("doctor")
+    assert code == 0 and "check nvidia-smi" in out and "optional" in out
+
+
+def test_doctor_when_something_needed_is_missing(
+    hotline: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretend(monkeypatch, GOOD, NO_COMPILER, NO_GPU)
+    code, out, _ = hotline("doctor")
+    assert code == 1 and "sudo apt install g++" in out
+    code, out, _ = hotline("doctor", "--json")
+    found = json.loads(out)
+    assert code == 1 and found["ok"] is False
+    assert found["checks"][1]["remedy"] == "sudo apt install g++"
+
+
+def test_devices_say_what_a_backend_lacks(hotline: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, GOOD, NO_COMPILER, NO_GPU)
+    code, out, _ = hotline("devices")
+    assert code == 0 and "needs g++" in out and "demo" in out
+    found = hotline.json("devices")
+    assert isinstance(found, dict)
+    ready = {backend["name"]: backend["ready"] for backend in found["backends"]}
+    assert ready == {"reference": True, "sim": False}
+
+
+def test_checks_here_are_honest() -> None:
+    """On the machine that runs the tests, what is importable is found, with its version."""
+    found = {check.name: check for check in checks.run_checks()}
+    assert found["Python"].ok and found["numpy"].found == np.__version__
+    assert all(check.ok or check.remedy for check in found.values())
+    assert all(check.found for check in found.values())
+
+
+def test_programs_that_are_missing_or_broken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "not on PATH" in checks._program("g++", "x", "g++", "--version").found
+    broken = tmp_path / "g++"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    found = checks._program("g++", "x", "g++", "--version")
+    assert not found.ok and "does not run" in found.found and "apt install g++" in found.remedy
