@@ -1,0 +1,381 @@
+// Copyright Hotline contributors.
+// SPDX-License-Identifier: Apache-2.0
+
+/// One bank of the EAL: whole sets in a true dual-port RAM, with the tag compare and the policy.
+///
+/// A word of the RAM is a set: `Ways` x {valid, tag, counter}. A *group* is what the bank is asked
+/// at once: up to two reads (ports 0 and 1), or one update (port 0; port 1 of the RAM writes back).
+///
+///   stage    0         1          2         3                4
+///            request   RAM read   compare   decide, update   result out; RAM write
+///
+/// A lookup leaves stage 0 ("fires") in the first cycle that is safe: an update waits for updates
+/// of the same set in stages 1 to 4, a read for every update in them (port 1 belongs to those).
+/// `lkp_wait_o` says that a lookup waits; no group may be issued meanwhile. Firing order is issue
+/// order, so updates of one set happen in that order and each sees the one before.
+///
+///   lkp_issue_i  | A | B |               A, B: updates of one set, issued to stage 0
+///   lkp_wait_o           | 1 | 1 | 1 | 1 |
+///   res_*_o                          | A             | B
+///
+/// Results stay until the next result of their port: a group whose lookups fire at different times
+/// (in different banks) can be collected when the last one is done.
+///
+/// The sweep (`clear_*`) and DUMP (`dump_*`) are used only while no lookup is inside. DUMP: after
+/// `dump_start_i` the heads of the bank appear one by one, each an entry, or a set without any
+/// (`entry` low); `dump_last_o` marks the last head of a set. `dump_next_i` takes the head.
+///
+/// Throughput  2 reads or 1 update per cycle; updates of one set every 5 cycles. DUMP: one head per
+///             cycle, 5 cycles between two sets of the bank.
+/// Latency     4 cycles from firing to `res_*`; 5 from `lkp_issue_i` without wait.
+/// Stalls      See `lkp_wait_o`.
+/// Errors      None.
+/// Reset       Drops everything inside; the RAM keeps its contents: sweep it.
+module hotline_eal_bank import hotline_pkg::*, hotline_eal_pkg::*; #(
+  /// Sets in this bank.
+  parameter int unsigned Depth = 8,
+  /// Ways of a set, at most 16.
+  parameter int unsigned Ways = 16,
+  /// Bits of a tag.
+  parameter int unsigned TagBits = 28,
+  localparam int unsigned RowWidth = Depth > 1 ? $clog2(Depth) : 1,
+  localparam int unsigned WayWidth = Ways > 1 ? $clog2(Ways) : 1
+) (
+  input  logic                     clk_i,
+  input  logic                     rst_ni,
+
+  /// A group enters stage 0; only while `lkp_wait_o` is low, here and in the other banks.
+  input  logic                     lkp_issue_i,
+  input  kind_e                    lkp_kind_i,
+  /// Which ports have a lookup; port 1 only for reads.
+  input  logic [1:0]               lkp_valid_i,
+  input  logic [1:0][RowWidth-1:0] lkp_row_i,
+  input  logic [1:0][TagBits-1:0]  lkp_tag_i,
+  /// Counter of an entry that LOAD inserts (port 0).
+  input  logic [CounterBits-1:0]   lkp_counter_i,
+  output logic                     lkp_wait_o,
+
+  /// Found before the update.
+  output logic [1:0]               res_hit_o,
+  output logic [1:0][WayWidth-1:0] res_way_o,
+  /// LOAD found neither the tag nor a free way (port 0).
+  output logic                     res_rejected_o,
+
+  input  logic                     clear_i,
+  input  logic [RowWidth-1:0]      clear_row_i,
+
+  input  logic                     dump_start_i,
+  output logic                     dump_valid_o,
+  input  logic                     dump_next_i,
+  output logic                     dump_entry_o,
+  output logic                     dump_last_o,
+  output logic [TagBits-1:0]       dump_tag_o,
+  output logic [WayWidth-1:0]      dump_way_o,
+  output logic [CounterBits-1:0]   dump_counter_o
+);
+
+  typedef struct packed {
+    logic                   valid;
+    logic [TagBits-1:0]     tag;
+    logic [CounterBits-1:0] counter;
+  } entry_t;
+
+  typedef entry_t [Ways-1:0] set_t;
+  typedef logic [Ways-1:0]   ways_t;
+
+  /// The lowest one of a vector, alone.
+  function automatic ways_t lowest(input ways_t bits);
+    return bits & (~bits + 1'b1);
+  endfunction
+
+  /// Number of the only one of a vector.
+  function automatic logic [WayWidth-1:0] encode(input ways_t onehot);
+    logic [WayWidth-1:0] number;
+    number = '0;
+    for (int unsigned w = 0; w < Ways; w++) begin
+      if (onehot[w]) begin
+        number |= WayWidth'(w);
+      end
+    end
+    return number;
+  endfunction
+
+  // ---------------------------------------------------------------------- stage 0: the request
+
+  kind_e                    kind0_q;
+  logic [1:0]               look0_q;
+  logic [1:0][RowWidth-1:0] row0_q;
+  logic [1:0][TagBits-1:0]  tag0_q;
+  logic [CounterBits-1:0]   counter0_q;
+
+  logic [1:0] wait0;
+  logic [1:0] fire0;
+
+  // Updates in flight; element s is stage s.
+  logic [4:1]               update_q;
+  logic [4:1][RowWidth-1:0] row_q;
+  logic                     same_set;
+
+  always_comb begin
+    same_set = 1'b0;
+    for (int unsigned s = 1; s <= 4; s++) begin
+      same_set |= update_q[s] && row_q[s] == row0_q[0];
+    end
+  end
+
+  assign wait0      = look0_q & {2{kind0_q == KindRead ? |update_q : same_set}};
+  assign fire0      = look0_q & ~wait0;
+  assign lkp_wait_o = |wait0;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      look0_q  <= '0;
+      update_q <= '0;
+    end else begin
+      look0_q  <= lkp_issue_i ? lkp_valid_i : wait0;
+      update_q <= {update_q[3:1], fire0[0] && kind0_q != KindRead};
+    end
+  end
+
+  // Not reset: qualified by look0_q and update_q.
+  always_ff @(posedge clk_i) begin
+    if (lkp_issue_i) begin
+      kind0_q    <= lkp_kind_i;
+      row0_q     <= lkp_row_i;
+      tag0_q     <= lkp_tag_i;
+      counter0_q <= lkp_counter_i;
+    end
+    row_q <= {row_q[3:1], row0_q[0]};
+  end
+
+  // ------------------------------------------------------------------------- stage 1: the RAM
+
+  logic                dump_read;
+  logic [RowWidth-1:0] dump_row_q;
+  set_t                word4_q;
+  set_t [1:0]          rdata;
+
+  hotline_ram_2rw #(
+    .Width($bits(set_t)),
+    .Depth(Depth)
+  ) u_ram (
+    .clk_i,
+    .a_en_i   (fire0[0] || dump_read),
+    .a_we_i   (1'b0),
+    .a_addr_i (dump_read ? dump_row_q : row0_q[0]),
+    .a_wdata_i('0),
+    .a_rdata_o(rdata[0]),
+    .b_en_i   (fire0[1] || update_q[4] || clear_i),
+    .b_we_i   (update_q[4] || clear_i),
+    .b_addr_i (clear_i ? clear_row_i : update_q[4] ? row_q[4] : row0_q[1]),
+    .b_wdata_i(clear_i ? '0 : word4_q),
+    .b_rdata_o(rdata[1])
+  );
+
+  // Lookups in stages 1 to 3, with what they need there.
+  logic  [3:1][1:0]              look_q;
+  kind_e                         kind1_q, kind2_q, kind3_q;
+  logic  [2:1][1:0][TagBits-1:0] tag_q;
+  logic  [TagBits-1:0]           tag3_q;
+  logic  [3:1][CounterBits-1:0]  counter_q;
+  set_t  [1:0]                   word2_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      look_q <= '0;
+    end else begin
+      look_q <= {look_q[2:1], fire0};
+    end
+  end
+
+  // Not reset: qualified by look_q. A plain register behind the RAM becomes its output register.
+  always_ff @(posedge clk_i) begin
+    kind1_q   <= kind0_q;
+    kind2_q   <= kind1_q;
+    kind3_q   <= kind2_q;
+    tag_q     <= {tag_q[1], tag0_q};
+    tag3_q    <= tag_q[2][0];
+    counter_q <= {counter_q[2:1], counter0_q};
+    word2_q   <= rdata;
+  end
+
+  // --------------------------------------------------------------------- stage 2: the compare
+
+  ways_t [1:0] match2;
+  ways_t       free2;
+  ways_t       at_least_3, at_least_2, at_least_1;
+
+  always_comb begin
+    for (int unsigned w = 0; w < Ways; w++) begin
+      for (int unsigned p = 0; p < 2; p++) begin
+        match2[p][w] = word2_q[p][w].valid && word2_q[p][w].tag == tag_q[2][p];
+      end
+      free2[w]      = !word2_q[0][w].valid;
+      at_least_3[w] = word2_q[0][w].counter == CounterVictim;
+      at_least_2[w] = word2_q[0][w].counter[1];
+      at_least_1[w] = word2_q[0][w].counter != '0;
+    end
+  end
+
+  logic        dump_capture;
+  ways_t [1:0] match3_q;
+  ways_t       free3_q;       // lowest free way, alone
+  ways_t       victim3_q;     // lowest way with the greatest counter, alone
+  logic [1:0]  age3_q;        // what the greatest counter lacks to 3
+  set_t        word3_q;
+
+  always_ff @(posedge clk_i) begin
+    match3_q <= match2;
+    free3_q  <= lowest(free2);
+    if (|at_least_3) begin
+      victim3_q <= lowest(at_least_3);
+      age3_q    <= 2'd0;
+    end else if (|at_least_2) begin
+      victim3_q <= lowest(at_least_2);
+      age3_q    <= 2'd1;
+    end else if (|at_least_1) begin
+      victim3_q <= lowest(at_least_1);
+      age3_q    <= 2'd2;
+    end else begin
+      victim3_q <= Ways'(1);
+      age3_q    <= 2'd3;
+    end
+    if (look_q[2][0] || dump_capture) begin
+      word3_q <= word2_q[0];
+    end
+  end
+
+  // -------------------------------------------------------------------- stage 3: the decision
+
+  logic  full3, hit3;
+  ways_t insert3;
+  set_t  word3;
+
+  assign full3 = free3_q == '0;
+  assign hit3  = |match3_q[0];
+
+  always_comb begin
+    insert3 = '0;
+    if (!hit3) begin
+      unique case (kind3_q)
+        KindLearn: insert3 = full3 ? victim3_q : free3_q;
+        KindLoad:  insert3 = free3_q;
+        default:   insert3 = '0;
+      endcase
+    end
+    for (int unsigned w = 0; w < Ways; w++) begin
+      word3[w] = word3_q[w];
+      if (insert3[w]) begin
+        word3[w].valid   = 1'b1;
+        word3[w].tag     = tag3_q;
+        word3[w].counter = kind3_q == KindLearn ? CounterInsert : counter_q[3];
+      end else if (kind3_q == KindLearn) begin
+        if (match3_q[0][w]) begin
+          word3[w].counter = CounterHit;
+        end else if (!hit3 && full3) begin
+          word3[w].counter = word3_q[w].counter + age3_q;
+        end
+      end else if (kind3_q == KindEvict && match3_q[0][w]) begin
+        word3[w].valid = 1'b0;
+      end
+    end
+  end
+
+  // ------------------------------------------------------- stage 4: the result, the write back
+
+  always_ff @(posedge clk_i) begin
+    word4_q <= word3;
+    for (int unsigned p = 0; p < 2; p++) begin
+      if (look_q[3][p]) begin
+        res_hit_o[p] <= |match3_q[p];
+        res_way_o[p] <= encode(match3_q[p]);
+      end
+    end
+    if (look_q[3][0]) begin
+      res_rejected_o <= kind3_q == KindLoad && !hit3 && full3;
+    end
+  end
+
+  // ------------------------------------------------------------------------------------- DUMP
+
+  logic       dump_want_q;     // the next set is to be read
+  logic [2:1] dump_read_q;     // ... and where the read is
+  logic       dump_loaded_q;   // word3_q holds a set with heads left
+  ways_t      dump_pending_q;  // its valid entries that were no head yet
+  logic       dump_head_q;
+  logic       dump_advance;
+  ways_t      dump_first, dump_rest;
+  entry_t     dump_selected;
+
+  assign dump_read    = dump_want_q;
+  assign dump_capture = dump_read_q[2];
+  assign dump_advance = dump_loaded_q && (!dump_head_q || dump_next_i);
+  assign dump_first   = lowest(dump_pending_q);
+  assign dump_rest    = dump_pending_q & ~dump_first;
+  assign dump_valid_o = dump_head_q;
+
+  always_comb begin
+    dump_selected = '0;
+    for (int unsigned w = 0; w < Ways; w++) begin
+      if (dump_first[w]) begin
+        dump_selected |= word3_q[w];
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      dump_want_q   <= 1'b0;
+      dump_read_q   <= '0;
+      dump_loaded_q <= 1'b0;
+      dump_head_q   <= 1'b0;
+    end else begin
+      dump_read_q <= {dump_read_q[1], dump_read};
+      dump_head_q <= dump_advance || (dump_head_q && !dump_next_i);
+      dump_want_q <= dump_start_i ||
+          (dump_advance && dump_rest == '0 && 32'(dump_row_q) != Depth - 1);
+      if (dump_capture) begin
+        dump_loaded_q <= 1'b1;
+      end else if (dump_advance && dump_rest == '0) begin
+        dump_loaded_q <= 1'b0;
+      end
+    end
+  end
+
+  // Not reset: set by dump_start_i, or qualified by the bits above.
+  always_ff @(posedge clk_i) begin
+    if (dump_start_i) begin
+      dump_row_q <= '0;
+    end else if (dump_advance && dump_rest == '0) begin
+      dump_row_q <= dump_row_q + 1'b1;
+    end
+    if (dump_capture) begin
+      dump_pending_q <= ~free2;
+    end else if (dump_advance) begin
+      dump_pending_q <= dump_rest;
+    end
+    if (dump_advance) begin
+      dump_entry_o   <= dump_selected.valid;
+      dump_last_o    <= dump_rest == '0;
+      dump_tag_o     <= dump_selected.tag;
+      dump_way_o     <= encode(dump_first);
+      dump_counter_o <= dump_selected.counter;
+    end
+  end
+
+`ifndef SYNTHESIS
+  // The RAM's second port has one user at a time.
+  a_port_one_user: assert property (@(posedge clk_i) disable iff (!rst_ni)
+      $onehot0({fire0[1], update_q[4], clear_i}));
+  // An id is in its set once at most; also catches a read of a set that was never swept.
+  a_match_once: assert property (@(posedge clk_i) disable iff (!rst_ni)
+      (look_q[3][0] |-> $onehot0(match3_q[0])) and (look_q[3][1] |-> $onehot0(match3_q[1])));
+  a_issue_free: assert property (@(posedge clk_i) disable iff (!rst_ni)
+      lkp_issue_i |-> !lkp_wait_o);
+  a_update_one: assert property (@(posedge clk_i) disable iff (!rst_ni)
+      lkp_issue_i && lkp_kind_i != KindRead |-> !lkp_valid_i[1]);
+  a_dump_alone: assert property (@(posedge clk_i) disable iff (!rst_ni)
+      dump_start_i || dump_read || clear_i |-> look0_q == '0 && look_q == '0 && update_q == '0);
+`endif
+
+endmodule
