@@ -17,8 +17,8 @@
 /// Errors      None of its own.
 /// Reset       Forgets the grants.
 ///
-/// Paths through it are combinational from valid to valid and from ready to ready; the guard's spill
-/// registers lie behind it.
+/// Paths through it are combinational from valid to valid and from ready to ready; the guard's
+/// spill registers lie behind it.
 module hotline_axi_mux #(
   /// Width of the data bus.
   parameter int unsigned BusBits = 64,

@@ -10,9 +10,9 @@
 ///   start_i  |^|   operands, products, sums, compares ...   |^|  done_o, reason_o, record_ok_o
 ///            0                                               9
 ///
-/// All rules are evaluated side by side in registered steps; a priority encoder picks the first. The
-/// 32 x 32-bit product samples * (lookups_per_sample or bags) takes four 16 x 16-bit steps on one
-/// multiplier, so that no step is longer than one multiplication, addition or comparison.
+/// All rules are evaluated side by side in registered steps; a priority encoder picks the first.
+/// The 32 x 32-bit product samples * (lookups_per_sample or bags) takes four 16 x 16-bit steps on
+/// one multiplier, so that no step is longer than one multiplication, addition or comparison.
 ///
 /// Throughput  One job in 9 cycles.
 /// Latency     9 cycles from `start_i` to `done_o`, whatever the arguments.
@@ -199,7 +199,7 @@ module hotline_job_check
     segments_few_q  <= segments_i > 32'd1 && last_segment_q >= segments_i;
   end
 
-  // ------------------------------------------------------------- step 7: rules that concern the job
+  // ----------------------------------------------------------- step 7: rules that concern the job
 
   logic broken_operation_q;
   logic broken_pointer_q;
