@@ -207,7 +207,8 @@ def coalesce(records: Sequence[Record], limit: int) -> tuple[npt.NDArray[np.int6
                 f"{dtype} [bags, {dim}]"
             )
         row_stride, rest = divmod(gradient.strides[0], dtype.itemsize)
-        if rest or (dim > 1 and gradient.strides[1] != dtype.itemsize):
+        apart = rest or (dim > 1 and gradient.strides[1] != dtype.itemsize)
+        if gradient.size and apart:
             raise ConfigError(f"coalesce: the rows of gradient {number} must be contiguous")
         lookups = record.indices.size
         _vector(f"coalesce: indices {number}", record.indices, (np.int64, np.int32))

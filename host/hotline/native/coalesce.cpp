@@ -99,19 +99,40 @@ int64_t hotline_coalesce_plan(const HotlineRecord* records, int32_t record_count
 
 namespace {
 
+/// The gradient's row that a lookup adds; `lookup` counts from the record's first one.
+template <typename T>
+const T* gradient_row(const HotlineRecord* record, int64_t lookup) {
+  const int64_t bag = record->bags != nullptr ? record->bags[lookup] : lookup;
+  return static_cast<const T*>(record->gradient) + bag * record->row_stride;
+}
+
+// Rows are read in random order; asking for them early hides most of the memory's latency.
+constexpr int64_t kAhead = 16;
+
+template <typename T>
+void prefetch(const T* row, int64_t dim) {
+  for (int64_t d = 0; d < dim; d += 64 / sizeof(T)) __builtin_prefetch(row + d);
+}
+
 template <typename T>
 void coalesce_sum(const HotlineRecord* records, int64_t distinct, int64_t dim,
                   const uint32_t* order, const int64_t* starts, T* sums) {
+  const int64_t count = starts[distinct];
   for (int64_t k = 0; k < distinct; ++k) {
     T* sum = sums + k * dim;
     std::fill(sum, sum + dim, T{0});
     const HotlineRecord* record = records;
     int64_t first = 0;  // number of the record's first lookup; positions ascend
     for (int64_t i = starts[k]; i < starts[k + 1]; ++i) {
+      if (i + kAhead < count) {
+        const HotlineRecord* later = records;
+        int64_t lookup_later = order[i + kAhead];
+        while (lookup_later >= later->lookups) lookup_later -= (later++)->lookups;
+        prefetch(gradient_row<T>(later, lookup_later), dim);
+      }
       while (order[i] - first >= record->lookups) first += (record++)->lookups;
       const int64_t lookup = order[i] - first;
-      const int64_t bag = record->bags != nullptr ? record->bags[lookup] : lookup;
-      const T* row = static_cast<const T*>(record->gradient) + bag * record->row_stride;
+      const T* row = gradient_row<T>(record, lookup);
       if (record->weights != nullptr) {
         const T weight = static_cast<const T*>(record->weights)[lookup];
         for (int64_t d = 0; d < dim; ++d) sum[d] += row[d] * weight;
@@ -129,6 +150,7 @@ int64_t sgd(T* weights, int64_t rows, int64_t dim, const int64_t* indices, const
     if (static_cast<uint64_t>(indices[k]) >= static_cast<uint64_t>(rows)) return k;
   }
   for (int64_t k = 0; k < count; ++k) {
+    if (k + kAhead < count) prefetch(weights + indices[k + kAhead] * dim, dim);
     T* row = weights + indices[k] * dim;
     const T* gradient = gradients + k * dim;
     for (int64_t d = 0; d < dim; ++d) row[d] -= rate * gradient[d];

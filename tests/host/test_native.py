@@ -1,0 +1,138 @@
+# Copyright Hotline contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""Native kernels against plain loops, to the bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hotline import native
+from hotline.errors import ConfigError, HotlineError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+def loop(records: list[native.Record]) -> dict[int, np.ndarray]:
+    """The plain sum, lookup by lookup."""
+    sums: dict[int, np.ndarray] = {}
+    for record in records:
+        for lookup, index in enumerate(record.indices.tolist()):
+            bag = lookup if record.bags is None else record.bags[lookup]
+            row = record.gradient[bag]
+            if record.weights is not None:
+                row = row * record.weights[lookup]
+            sums[index] = sums.get(index, np.zeros_like(row)) + row
+    return sums
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_coalesce_equals_the_loop_to_the_bit(data: st.DataObject) -> None:
+    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    dtype = data.draw(st.sampled_from([np.float32, np.float64]))
+    dim = data.draw(st.sampled_from([1, 3, 16, 65]))
+    limit = data.draw(st.sampled_from([1, 7, 5000, 2**31, 2**32]))
+    records = []
+    for _ in range(data.draw(st.integers(1, 3))):
+        lookups = data.draw(st.sampled_from([0, 1, 5, 300]))
+        wide = limit > 2**31 or data.draw(st.booleans())
+        indices = (limit * rng.random(lookups) ** 4).astype(np.int64 if wide else np.int32)
+        bags = weights = None
+        count = lookups
+        if data.draw(st.booleans()):
+            count = 20
+            bags = np.sort(rng.integers(0, count, lookups))
+        gradient = rng.standard_normal((count, dim + 2)).astype(dtype)[:, :dim]  # padded rows
+        if data.draw(st.booleans()):
+            weights = rng.random(lookups).astype(dtype)
+        records.append(native.Record(indices, gradient, bags, weights))
+    indices, sums = native.coalesce(records, limit)
+    plain = loop(records)
+    assert indices.tolist() == sorted(plain)
+    assert sums.dtype == dtype
+    assert sums.shape == (len(plain), dim)
+    for index, row in zip(indices.tolist(), sums, strict=True):
+        assert np.array_equal(row, plain[index])
+
+
+def test_coalesce_is_ordered_where_order_matters() -> None:
+    """1e8 + 1 - 1e8 in float32 depends on the order."""
+    gradient = np.array([[1e8], [1], [-1e8]], np.float32)
+    for order, total in (([0, 1, 2], 0), ([0, 2, 1], 1)):
+        _, sums = native.coalesce([native.Record(np.zeros(3, np.int64), gradient[order])], 1)
+        assert sums[0, 0] == total
+
+
+def test_coalesce_refuses_what_is_out_of_range() -> None:
+    good = np.ones((3, 2), np.float32)
+    index = np.array([0, 1, 2])
+
+    def run(limit: int = 3, **change: Any) -> None:
+        native.coalesce([native.Record(**{"indices": index, "gradient": good, **change})], limit)
+
+    run()
+    for bad in (
+        {"limit": 2},
+        {"indices": np.array([0, -1, 2])},
+        {"indices": np.array([0, -1, 2], np.int32)},
+        {"indices": np.array([0, 1, 2], np.uint64)},
+        {"gradient": good[:2]},
+        {"gradient": good.astype(np.float16)},
+        {"gradient": np.asfortranarray(np.ones((3, 2), np.float32))},
+        {"gradient": good[0]},
+        {"bags": np.array([0, 3, 1])},
+        {"bags": np.array([0, -1, 1])},
+        {"bags": np.array([0, 1])},
+        {"bags": np.array([0, 1, 2], np.int32)},
+        {"weights": np.ones(3)},
+        {"weights": np.ones(2, np.float32)},
+    ):
+        with pytest.raises(ConfigError):
+            run(**bad)
+    with pytest.raises(ConfigError):
+        native.coalesce([], 1)
+    with pytest.raises(ConfigError, match="gradient 1"):
+        native.coalesce(
+            [native.Record(index, good), native.Record(index, np.ones((3, 3), np.float32))], 3
+        )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sgd_update(dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal((100, 5)).astype(dtype)
+    indices = rng.permutation(100)[:40]
+    gradients = rng.standard_normal((40, 5)).astype(dtype)
+    expected = weights.copy()
+    expected[indices] -= dtype(0.1) * gradients
+    before = weights.copy()
+    for bad in ([100], [-1]):
+        with pytest.raises(ConfigError, match="index"):
+            native.sgd_update(weights, np.append(indices[:-1], bad), gradients, 0.1)
+    assert np.array_equal(weights, before)
+    native.sgd_update(weights, indices, gradients, 0.1)
+    assert np.array_equal(weights, expected)
+    native.sgd_update(weights, indices[:0], gradients[:0], 0.1)
+    for args in (
+        (weights.astype(np.float16), indices, gradients),
+        (weights, indices, gradients.astype(np.float16)),
+        (weights, indices.astype(np.int32), gradients),
+        (weights, indices, gradients[:-1]),
+        (weights[:, ::-1], indices, gradients),
+    ):
+        with pytest.raises(ConfigError):
+            native.sgd_update(*args, 0.1)
+
+
+def test_a_missing_or_broken_library_is_explained(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    path = tmp_path / "_native.so"
+    monkeypatch.setattr(native, "library_path", lambda: path)
+    with pytest.raises(HotlineError, match="pip install -e"):
+        native.library.__wrapped__()
+    path.write_bytes(b"not a library")
+    with pytest.raises(HotlineError, match="cannot load"):
+        native.library.__wrapped__()
