@@ -158,6 +158,7 @@ class AxiChecker:
 
     Attributes:
         reads, writes: every burst whose address was accepted since the last `clear`.
+        answers: (address of the burst, response) of every B since the last `clear`.
         busy: per channel, cycles in which it transferred.
         cycle: clock edges seen.
     """
@@ -184,6 +185,7 @@ class AxiChecker:
         """Forgets the statistics (not what is in flight)."""
         self.reads: list[Burst] = []
         self.writes: list[Burst] = []
+        self.answers: list[tuple[int, int]] = []
         self.busy = dict.fromkeys(CHANNELS, 0)
 
     def _forget(self) -> None:
@@ -298,7 +300,7 @@ class AxiChecker:
         if now.fires("b"):
             if not self.writes_open or self.writes_open[0].data_at < 0:
                 self.fail("B without a complete burst in flight")
-            self.writes_open.popleft()
+            self.answers.append((self.writes_open.popleft().address, now["b_resp"]))
         offered: Burst | None = None
         if now["aw_valid"]:
             offered = self._address("aw", now)
