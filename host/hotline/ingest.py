@@ -120,7 +120,20 @@ def _by_name(group: Group, features: Any) -> dict[str, Any]:
             raise DataError(
                 f"feature {feature.name!r} is missing; there are {', '.join(map(str, features))}"
             )
-    return {feature.name: features[feature.name] for feature in group.features}
+    return {feature.name: _as_jagged(features[feature.name]) for feature in group.features}
+
+
+def _as_jagged(value: Any) -> Any:
+    """Takes whatever has values and lengths (a data set's jagged lookups, a JaggedTensor)."""
+    if isinstance(value, Jagged) or not hasattr(value, "values") or hasattr(value, "detach"):
+        return value
+    for name in ("lengths", "offsets"):
+        edges = getattr(value, name, None)
+        edges = edges() if callable(edges) else edges
+        if edges is not None:
+            values = value.values() if callable(value.values) else value.values
+            return Jagged(values, **{name: edges})
+    return value
 
 
 def _from_keyed(keyed: Any) -> dict[str, Jagged]:

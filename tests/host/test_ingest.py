@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hotline.data import Jagged as DataJagged
 from hotline.errors import DataError, DeviceBufferError, IngestError
 from hotline.ingest import Jagged, ingest
 from hotline.tables import FeatureConfig, Group, TableConfig
@@ -290,6 +291,23 @@ def test_output_arrays() -> None:
             ingest(made, features, out_ids=bad)
     with pytest.raises(DeviceBufferError, match="out_offsets"):
         ingest(made, features, out_offsets=offsets[:4])
+
+
+def test_jagged_lookups_of_data_sets_and_jagged_tensors_are_taken() -> None:
+    class JaggedTensor:  # what ingest uses of torchrec's
+        def values(self) -> torch.Tensor:
+            return torch.tensor([4, 5, 6])
+
+        def lengths(self) -> torch.Tensor:
+            return torch.tensor([2, 0, 1])
+
+    made = group(("middle", None), ("small", None))
+    lookups = DataJagged(np.array([1, 2]), np.array([0, 1, 1]))
+    batch = ingest(made, {"f0": JaggedTensor(), "f1": lookups})
+    assert batch.samples == 3
+    assert batch.ids.tolist() == [14, 15, 1, 16, 2]
+    assert batch.offsets is not None
+    assert batch.offsets.tolist() == [0, 2, 2, 2, 3, 4, 5]
 
 
 def test_torch_tensors_are_read_in_place_and_scalars_are_taken() -> None:
