@@ -22,6 +22,7 @@
 ///             the parameters allow.
 /// Errors      Passed on, and noted. A response to no burst (left over from before a reset of this
 ///             kernel alone) is swallowed, so that it cannot be taken for another's.
+/// Order       Data of a burst come behind its address (hotline_axi_mux sees to that).
 /// Reset       Forgets all bursts; the memory side must be reset with it or be quiet.
 module hotline_axi_guard #(
   /// Width of the data bus: 64, 128, 256 or 512.
