@@ -100,8 +100,18 @@ class AxiMaster:
                     return handle
             return None
 
-        names = ["ar_valid", "ar_ready", "ar_addr", "ar_len", "r_valid", "r_ready", "r_data", "r_resp", "r_last", "r_addr", "aw_valid", "aw_ready", "aw_addr", "aw_len", "aw_user", "w_valid", "w_ready", "w_data", "w_strb", "w_last", "b_valid", "b_ready", "b_resp", "b_addr", "b_user"]
-        self._ports = {name: port(name) for name in names}
+        names = {
+            "ar": "valid ready addr len",
+            "r": "valid ready data resp last addr",
+            "aw": "valid ready addr len user",
+            "w": "valid ready data strb last",
+            "b": "valid ready resp addr user",
+        }
+        self._ports = {
+            f"{channel}_{name}": port(f"{channel}_{name}")
+            for channel, signals in names.items()
+            for name in signals.split()
+        }
         self._forget()
 
     def _forget(self) -> None:

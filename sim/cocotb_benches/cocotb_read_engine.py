@@ -101,12 +101,12 @@ class Testbench:
         self.dut.rst_ni.value = 0
         self.dut.cmd_valid_i.value = 0
         self.dut.out_ready_i.value = 0
+        for _ in range(4):
+            await RisingEdge(self.dut.clk_i)
         for channel in range(self.channels):
             self.queued[channel].clear()
             self.open[channel].clear()
             self.closed[channel].clear()
-        for _ in range(4):
-            await RisingEdge(self.dut.clk_i)
         self.dut.rst_ni.value = 1
 
     def command(self, channel: int, address: int, beats: int) -> Command:

@@ -1,0 +1,32 @@
+# Copyright Hotline contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""Write engine: narrow bus with block RAM FIFOs, wide bus with many channels, the smallest."""
+
+from __future__ import annotations
+
+import pytest
+
+from sim.runner import run_bench
+
+NARROW = {
+    "BusBits": 64, "Channels": 2, "BurstBeats": 16, "Outstanding": 128, "FifoBeats": 72,
+    "CommandDepth": 4,
+}  # fmt: skip
+WIDE = {
+    "BusBits": 512, "Channels": 5, "BurstBeats": 16, "Outstanding": 16, "FifoBeats": 32,
+    "CommandDepth": 2,
+}  # fmt: skip
+SMALLEST = {
+    "BusBits": 128, "Channels": 1, "BurstBeats": 1, "Outstanding": 1, "FifoBeats": 1,
+    "CommandDepth": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("parameters", [NARROW, WIDE], ids=["narrow", "wide"])
+def test_write_engine(parameters: dict[str, int]) -> None:
+    run_bench("hotline_write_engine", "common", "cocotb_write_engine", parameters)
+
+
+@pytest.mark.slow
+def test_write_engine_smallest() -> None:
+    run_bench("hotline_write_engine", "common", "cocotb_write_engine", SMALLEST)
