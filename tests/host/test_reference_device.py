@@ -61,7 +61,7 @@ def guarded(device: Device, count: int) -> np.ndarray:
     return array
 
 
-def fragment_job(device: Device, ids: Any, samples: int, **change: Any) -> Fragment:
+def fragment_job(device: Device, ids: Any, samples: int, /, **change: Any) -> Fragment:
     lookups = len(ids)
     job = Fragment(
         ids=put(device, ids),
