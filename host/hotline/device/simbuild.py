@@ -159,7 +159,9 @@ def _run(command: Sequence[str], what: str, timeout: float = 1800, cwd: Path | N
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BuildError(f"{what} failed: {error}") from error
     if done.returncode != 0:
-        tail = "\n".join((done.stdout + done.stderr).splitlines()[:40])
+        lines = (done.stdout + done.stderr).splitlines()
+        first = next((i for i, line in enumerate(lines) if "rror" in line), 0)
+        tail = "\n".join(lines[first : first + 30])
         raise BuildError(f"{what} failed with status {done.returncode}: {command[0]}\n{tail}")
     return done.stdout
 

@@ -150,7 +150,7 @@ class Kernel : public KernelBase {
     m.w_data = w_data_;
     memory.clock(cycle, m);
     counters.cycles++;
-    bool line = t.interrupt;
+    bool line = t.__SYM__interrupt;  // Verilator marks a word that some compilers reserve
     if (line && !interrupt) {
       counters.interrupts++;
       counters.last_interrupt = cycle;
