@@ -11,7 +11,7 @@
 ///           +--> [addresses: ReadOutstanding] ------+
 ///   in_aw --+--> [spill] ------> m_aw         m_b --+--> [spill] --> in_b (+ addr, user)
 ///           +--> [addresses, user: WriteOutstanding] +
-///   in_w  -----> [spill] ------> m_w
+///   in_w  -----> [spill] --gate-> m_w
 ///
 /// The first error response since `note_clear_i` is kept for cores that do not look at responses
 /// (HLS code). Writes with `user` set (completion records) are not noted.
@@ -22,7 +22,8 @@
 ///             the parameters allow.
 /// Errors      Passed on, and noted. A response to no burst (left over from before a reset of this
 ///             kernel alone) is swallowed, so that it cannot be taken for another's.
-/// Order       Data of a burst come behind its address (hotline_axi_mux sees to that).
+/// Order       Data of a burst enter behind its address (hotline_axi_mux sees to that); they are not
+///             offered to the memory before the address is, but do not wait for its acceptance.
 /// Reset       Forgets all bursts; the memory side must be reset with it or be quiet.
 module hotline_axi_guard #(
   /// Width of the data bus: 64, 128, 256 or 512.
@@ -189,6 +190,11 @@ module hotline_axi_guard #(
   logic        write_user;
   logic        b_spill_ready;
   logic        b_known;
+  logic        w_spill_valid;
+  logic        w_gate;
+  // Addresses accepted minus bursts whose data are through; -1: the data were faster.
+  logic signed [WriteCountBits+1:0] lead_q;
+  logic signed [WriteCountBits+1:0] lead_d;
 
   assign in_aw_ready_o = aw_spill_ready && aw_known_ready;
 
@@ -229,10 +235,28 @@ module hotline_axi_guard #(
     .in_valid_i (in_w_valid_i),
     .in_ready_o (in_w_ready_o),
     .in_data_i  ({in_w_data_i, in_w_strb_i, in_w_last_i}),
-    .out_valid_o(m_w_valid_o),
-    .out_ready_i(m_w_ready_i),
+    .out_valid_o(w_spill_valid),
+    .out_ready_i(m_w_ready_i && w_gate),
     .out_data_o ({m_w_data_o, m_w_strb_o, m_w_last_o})
   );
+
+  // A memory may take an address only with its data, so the gate must not wait for the acceptance.
+  assign w_gate      = lead_q > 0 || (lead_q == 0 && m_aw_valid_o);
+  assign m_w_valid_o = w_spill_valid && w_gate;
+
+  always_comb begin
+    lead_d = lead_q;
+    if (m_aw_valid_o && m_aw_ready_i) lead_d = lead_d + 1;
+    if (m_w_valid_o && m_w_ready_i && m_w_last_o) lead_d = lead_d - 1;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      lead_q <= '0;
+    end else begin
+      lead_q <= lead_d;
+    end
+  end
 
   assign m_b_ready_o = b_spill_ready && (write_valid || writes_in_flight_o == '0);
   assign b_known     = m_b_valid_i && m_b_ready_o && write_valid;
