@@ -281,10 +281,24 @@ class HotlineEmbedding(nn.Module):
         self.close()
 
 
+def _sum_by_row(weight: Tensor) -> None:
+    """Coalesces a sparse gradient on the CPU in order of occurrence."""
+    gradient = weight.grad
+    if gradient is None or gradient.is_coalesced() or gradient.device.type != "cpu":
+        return
+    record = LookupGradient(gradient._indices()[0], None, gradient._values(), None)
+    rows, values = coalesce([record], weight.shape[1], weight.dtype)
+    weight.grad = torch.sparse_coo_tensor(
+        rows[None], values, weight.shape, is_coalesced=True, check_invariants=False
+    )
+
+
 class PlainEmbedding(nn.Module):
     """The same tables as ordinary ``nn.EmbeddingBag`` modules, trained by ``torch.optim``.
 
-    It starts from the same weights as a ``HotlineEmbedding`` of the same seed.
+    It starts from the same weights as a ``HotlineEmbedding`` of the same seed. Sparse gradients are
+    summed by row in order of occurrence, as Hotline's are; torch's own order of summation depends
+    on an unstable sort, so it differs from machine to machine in the last bits.
 
     Args:
         group: tables and features.
@@ -320,6 +334,8 @@ class PlainEmbedding(nn.Module):
                     include_last_offset=True,
                 )
             )
+            if sparse:
+                self.tables[-1].weight.register_post_accumulate_grad_hook(_sum_by_row)
             columns = [n for n, f in enumerate(group.features) if f.table == table.name]
             self._columns.append(np.array(columns, dtype=np.int64))
 
