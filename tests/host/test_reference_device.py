@@ -120,6 +120,28 @@ def test_a_pool_maps_to_device_addresses_and_gives_memory_back() -> None:
         bad.allocate(1, np.uint8)
 
 
+def test_an_array_that_begins_in_a_buffer_must_end_there() -> None:
+    backing = BufferPool().allocate(256, np.uint8)
+    pool = BufferPool(lambda size: (backing[:size], host_address(backing)))
+    pool.allocate(100, np.uint8)  # rounded up to 128
+    assert pool.address(backing[64:128]) == host_address(backing) + 64
+    for start, end in ((0, 129), (64, 256), (128, 192)):
+        with pytest.raises(DeviceBufferError, match="no buffer"):
+            pool.address(backing[start:end])
+
+
+def test_outputs_that_overlap_in_part_are_refused(device: Device) -> None:
+    memory = guarded(device, 256)
+    job = fragment_job(device, range(100, 132), 2)
+    apart = replace(job, indices=memory[:32], cold_rows=memory[32:64])
+    assert device.run(apart).samples == 2
+    for indices, cold_rows in ((memory[16:], memory), (memory, memory[16:]), (memory, memory)):
+        with pytest.raises(DeviceBufferError, match="overlaps"):
+            device.submit(replace(job, indices=indices, cold_rows=cold_rows))
+    with pytest.raises(DeviceBufferError, match="overlaps"):
+        device.submit(replace(job, ids=memory[:32], popular=memory[16:]))
+
+
 def test_free_and_close(device: Device) -> None:
     array = put(device, range(100))
     for wrong in (array[16:], np.zeros(4, np.uint32)):
