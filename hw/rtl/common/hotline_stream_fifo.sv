@@ -11,7 +11,8 @@
 ///
 /// Throughput  1 beat per cycle (LUT RAM: Depth >= 2; block RAM: Depth >= 3).
 /// Latency     LUT RAM 1 cycle, block RAM 2 cycles, into an empty FIFO.
-/// Stalls      `in_ready_o` is low iff `Depth` beats are held (and in reset); it is a flip-flop.
+/// Stalls      `in_ready_o` is low iff `Depth` beats are held, in reset, and in the first cycle
+///             after it; it is a flip-flop.
 /// Errors      None: overflow is impossible.
 /// Reset       Empties the FIFO. `flush_i` does the same in one cycle and also drops a beat that is
 ///             accepted in that cycle; `out_valid_o` may fall then without a transfer.
