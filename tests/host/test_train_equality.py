@@ -61,7 +61,9 @@ def test_float32_keeps_to_one_hundred_thousandth(share: float, schedule: str) ->
     rng = np.random.default_rng(3)
     tables = (TableConfig("a", 150, 16), TableConfig("b", 60, 16), TableConfig("c", 1, 16))
     features = (
-        FeatureConfig("f", "a", 2), FeatureConfig("g", "b"), FeatureConfig("h", "c"),
+        FeatureConfig("f", "a", 2),
+        FeatureConfig("g", "b"),
+        FeatureConfig("h", "c"),
         FeatureConfig("i", "a", 3, "mean"),
     )
     group = Group(tables, features, pin_bytes=0)
@@ -79,9 +81,7 @@ def test_float32_keeps_to_one_hundred_thousandth(share: float, schedule: str) ->
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("seed", range(6))
-def test_merged_on_the_cpu_equals_our_plain_loop_to_the_bit(
-    seed: int, dtype: torch.dtype
-) -> None:
+def test_merged_on_the_cpu_equals_our_plain_loop_to_the_bit(seed: int, dtype: torch.dtype) -> None:
     rng = np.random.default_rng([seed, 11])
     group = random_group(rng)
     batches = random_batches(group, rng, SIZES, dtype=dtype)
@@ -117,9 +117,7 @@ def test_the_same_rows_in_every_batch(lookahead: int, share: float) -> None:
     for seed in range(4):
         with (
             LateDevice("tiny", seed=seed) as device,
-            HotlineEmbedding(
-                group, device, dtype=torch.float64, lookahead=lookahead
-            ) as embedding,
+            HotlineEmbedding(group, device, dtype=torch.float64, lookahead=lookahead) as embedding,
         ):
             embedding.working.load(rows_of_share(group, rng, share))
             ours, _ = train_pipeline(embedding, batches, lr=1.0, schedule="split")
@@ -142,9 +140,7 @@ def test_disjoint_and_returning_rows(lookahead: int) -> None:
     for seed in range(6):
         with (
             LateDevice("tiny", seed=seed) as device,
-            HotlineEmbedding(
-                group, device, dtype=torch.float64, lookahead=lookahead
-            ) as embedding,
+            HotlineEmbedding(group, device, dtype=torch.float64, lookahead=lookahead) as embedding,
         ):
             ours, _ = train_pipeline(embedding, batches, lr=1.0, schedule="split")
             oracle, _ = train_oracle(group, batches, lr=1.0)
@@ -164,6 +160,7 @@ def test_skipped_steps_changes_of_the_hot_set_and_evaluation_in_between(seed: in
             group, device, dtype=torch.float64, lookahead=seed % 4, cold_rows=40
         ) as embedding,
     ):
+
         def between(number: int) -> None:
             choice = rng.integers(0, 5)
             if choice == 0:
@@ -223,9 +220,7 @@ def test_jobs_are_split_at_the_limits_of_the_device() -> None:
 
 def test_samples_that_the_kernel_cannot_take_are_encoded_on_the_host() -> None:
     rng = np.random.default_rng(6)
-    group = Group(
-        (TableConfig("t", 400, 4),), (FeatureConfig("f", "t", None),), pin_bytes=0
-    )
+    group = Group((TableConfig("t", 400, 4),), (FeatureConfig("f", "t", None),), pin_bytes=0)
     lengths = np.array([3, 0, 70, 2, 64, 65, 1])  # tiny takes 64
     batches = []
     for _ in range(4):
@@ -234,9 +229,10 @@ def test_samples_that_the_kernel_cannot_take_are_encoded_on_the_host() -> None:
         rows = RowBatch(ids, 7, 1, None, offsets)
         dense = torch.from_numpy(rng.normal(size=(7, 3)))
         batches.append(MiniBatch(rows, dense, torch.ones(7, dtype=torch.float64)))
-    with LateDevice("tiny") as device, HotlineEmbedding(
-        group, device, dtype=torch.float64
-    ) as embedding:
+    with (
+        LateDevice("tiny") as device,
+        HotlineEmbedding(group, device, dtype=torch.float64) as embedding,
+    ):
         embedding.working.load(rows_of_share(group, rng, 0.3))
         ours, _ = train_pipeline(embedding, batches, lr=LR, schedule="split")
         oracle, _ = train_oracle(group, batches, lr=LR)
@@ -252,7 +248,11 @@ def test_adagrad_updates_each_row_once(lookahead: int) -> None:
     with (
         LateDevice("tiny") as device,
         HotlineEmbedding(
-            group, device, dtype=torch.float64, optimizer=Adagrad(), lookahead=lookahead,
+            group,
+            device,
+            dtype=torch.float64,
+            optimizer=Adagrad(),
+            lookahead=lookahead,
             cold_rows=30,
         ) as embedding,
     ):
@@ -311,15 +311,14 @@ def test_hotter_sets_give_the_same_losses(schedule: str) -> None:
     """0 %, 30 %, 100 % hot: one curve."""
     config = dataclasses.replace(CONFIGS["tiny"], name="wide", eal_sets=64)
     rng = np.random.default_rng(14)
-    group = Group(
-        (TableConfig("t", 500, 8),), (FeatureConfig("f", "t", 3),), pin_bytes=0
-    )
+    group = Group((TableConfig("t", 500, 8),), (FeatureConfig("f", "t", 3),), pin_bytes=0)
     batches = random_batches(group, rng, (32,) * 15)
     curves: list[Any] = []
     for share in (0.0, 0.3, 1.0):
-        with LateDevice(config) as device, HotlineEmbedding(
-            group, device, dtype=torch.float64
-        ) as embedding:
+        with (
+            LateDevice(config) as device,
+            HotlineEmbedding(group, device, dtype=torch.float64) as embedding,
+        ):
             assert not len(embedding.working.load(rows_of_share(group, rng, share)))
             model = Model(embedding, torch.float64)
             popular = sum(

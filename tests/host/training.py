@@ -144,7 +144,9 @@ class LateDevice(Device):
 
 
 # ------------------------------------------------------------------------------------------ data
-def random_group(rng: np.random.Generator, *, jagged: bool | None = None, mean: bool = True) -> Group:
+def random_group(
+    rng: np.random.Generator, *, jagged: bool | None = None, mean: bool = True
+) -> Group:
     """A few tables, some of one row, some shared by several features."""
     dim = int(rng.choice([1, 3, 8, 16]))
     sizes = rng.choice([1, 2, 5, 40, 200, 600], size=rng.integers(1, 5))
@@ -220,7 +222,9 @@ class OracleEmbedding(nn.Module):
         self.features, self.dim = len(group.features), group.dim
         self.tables = nn.ParameterDict(
             {
-                table.name: nn.Parameter(torch.from_numpy(table_weights(seed, table, DTYPES[dtype])))
+                table.name: nn.Parameter(
+                    torch.from_numpy(table_weights(seed, table, DTYPES[dtype]))
+                )
                 for table in group.tables
             }
         )

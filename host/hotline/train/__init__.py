@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from hotline.train.embedding import HotlineEmbedding, PlainEmbedding
+from hotline.train.estimate import Estimate, estimate
 from hotline.train.optim import SGD, Adagrad, RowOptimizer, row_optimizer
 from hotline.train.pipeline import Batch, MiniBatch, Part, Pipeline, clip_gradients
 
@@ -12,6 +13,7 @@ __all__ = [
     "SGD",
     "Adagrad",
     "Batch",
+    "Estimate",
     "HotlineEmbedding",
     "MiniBatch",
     "Part",
@@ -19,5 +21,6 @@ __all__ = [
     "PlainEmbedding",
     "RowOptimizer",
     "clip_gradients",
+    "estimate",
     "row_optimizer",
 ]

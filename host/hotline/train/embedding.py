@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from hotline.device.base import Device
-from hotline.errors import ConfigError
+from hotline.errors import ConfigError, DataError
 from hotline.tables import Group, RowBatch
 from hotline.train.coalesce import LookupGradient, coalesce
 from hotline.train.encode import Bags, Features, to_device
@@ -90,11 +90,12 @@ class _Bags(torch.autograd.Function):
         features: Features,
         sink: list[LookupGradient],
         rows: Tensor | None,
+        module: HotlineEmbedding,
     ) -> Tensor:
         """``indices`` read ``table``; ``rows`` (None: ``indices``) name the gradients."""
         ctx.weights, ctx.indices, ctx.features = weights, indices, features
         ctx.table = table if ctx.needs_input_grad[1] else None
-        ctx.sink, ctx.rows = sink, rows
+        ctx.sink, ctx.rows, ctx.module = sink, rows, module
         return _sum_bags(table, indices, features, weights)
 
     @staticmethod
@@ -103,6 +104,7 @@ class _Bags(torch.autograd.Function):
         """Records the gradient of every lookup."""
         weights = ctx.weights
         features: Features = ctx.features
+        ctx.module._check_current(features)
         bags = features.lookup_bags()
         gradient = gradient.reshape(-1, gradient.shape[-1]).contiguous()
         rows = ctx.indices if ctx.rows is None else ctx.rows
@@ -111,7 +113,7 @@ class _Bags(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             each = gradient if bags is None else gradient.index_select(0, bags)
             to_weights = (each * ctx.table.index_select(0, ctx.indices.long())).sum(-1)
-        return None, to_weights, None, None, None, None, None
+        return None, to_weights, None, None, None, None, None, None
 
 
 def _sum_bags(table: Tensor, indices: Tensor, features: Features, weights: Tensor | None) -> Tensor:
@@ -224,14 +226,17 @@ class HotlineEmbedding(nn.Module):
             table = working.read("weights", distinct.cpu().numpy())
             sums = self._lookup(table, inverse, features, self._by_row, features.indices)
         else:
-            if features.generation != working.generation or not working.training:
-                raise ConfigError(
-                    "these features belong to a mini-batch that is over; use the parts of the "
-                    "current batch, each before its step()"
-                )
+            self._check_current(features)
             sums = self._lookup(working.weights, features.indices, features, self.recorded, None)
         pooled: Tensor = self._pooling(sums, features.bags)
         return pooled
+
+    def _check_current(self, features: Features) -> None:
+        if not features.raw and features.ticket != self.working.ticket:
+            raise ConfigError(
+                "these features belong to a mini-batch that is over; run forward and backward of "
+                "every part before the batch's step()"
+            )
 
     def _lookup(
         self,
@@ -242,7 +247,7 @@ class HotlineEmbedding(nn.Module):
         rows: Tensor | None,
     ) -> Tensor:
         out: Tensor = _Bags.apply(  # type: ignore[no-untyped-call]
-            self._anchor, features.weights, table, indices, features, sink, rows
+            self._anchor, features.weights, table, indices, features, sink, rows, self
         )
         return out
 
@@ -261,6 +266,44 @@ class HotlineEmbedding(nn.Module):
 
     def _rate(self, lr: float | None) -> float:
         return self.lr if lr is None else lr
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """What ``state_dict`` holds: tables with optimizer state, and the hot set, all by name."""
+        working = self.working
+        return {
+            "steps": working.steps,
+            "tables": {
+                table.name: {
+                    field.name: working.table(table.name, field.name)
+                    for field in working.layout.fields
+                }
+                for table in self.group.tables
+            },
+            "hot": {
+                name: torch.from_numpy(rows) for name, rows in working.hot_rows_by_table().items()
+            },
+        }
+
+    def set_extra_state(self, state: Any) -> None:
+        """Restores what ``get_extra_state`` gave, into a hot set of any size.
+
+        Raises:
+            DataError: other tables, shapes or optimizer state.
+        """
+        working = self.working
+        names = {f.name for f in working.layout.fields}
+        for table in self.group.tables:
+            found = state["tables"].get(table.name)
+            if found is None or set(found) != names:
+                raise DataError(
+                    f"table {table.name!r}: the checkpoint holds "
+                    f"{'nothing' if found is None else sorted(found)}, needed: {sorted(names)}"
+                )
+        working.load_by_table({name: rows.numpy() for name, rows in state["hot"].items()})
+        for table in self.group.tables:
+            for name, values in state["tables"][table.name].items():
+                working.set_table(table.name, values, name)
+        working.steps = int(state["steps"])
 
     def table_weights(self, name: str) -> Tensor:
         """Weights of a table, [rows, dim] on the CPU, each row from where it is at this moment."""
@@ -325,17 +368,18 @@ class PlainEmbedding(nn.Module):
         self._columns: list[np.ndarray[Any, np.dtype[np.int64]]] = []
         for table in group.order:
             weights = torch.from_numpy(table_weights(seed, table, numpy_dtype(dtype)))
-            self.tables.append(
-                nn.EmbeddingBag.from_pretrained(
-                    weights.to(self.torch_device),
-                    freeze=False,
-                    mode="sum",
-                    sparse=sparse,
-                    include_last_offset=True,
-                )
+            bag = nn.EmbeddingBag.from_pretrained(
+                weights.to(self.torch_device),
+                freeze=False,
+                mode="sum",
+                sparse=sparse,
+                include_last_offset=True,
             )
             if sparse:
-                self.tables[-1].weight.register_post_accumulate_grad_hook(_sum_by_row)
+                bag.weight.register_post_accumulate_grad_hook(  # type: ignore[no-untyped-call]
+                    _sum_by_row
+                )
+            self.tables.append(bag)
             columns = [n for n, f in enumerate(group.features) if f.table == table.name]
             self._columns.append(np.array(columns, dtype=np.int64))
 

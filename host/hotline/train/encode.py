@@ -146,7 +146,7 @@ class Features:
         offsets: [samples * bags + 1] as ``indices``, on the same device.
         weights: [lookups] factor of each lookup, or None.
         raw: whether the indices are row ids.
-        generation: state of the working set that encoded indices are valid in.
+        ticket: of the mini-batch in training that encoded indices belong to; 0: none.
     """
 
     indices: Tensor
@@ -154,7 +154,7 @@ class Features:
     offsets: Tensor
     weights: Tensor | None = None
     raw: bool = False
-    generation: int = -1
+    ticket: int = 0
 
     @property
     def samples(self) -> int:

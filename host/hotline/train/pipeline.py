@@ -21,6 +21,7 @@ on ``lookahead``: see ``hotline.train.working`` for who owns which row.
 
 from __future__ import annotations
 
+import logging
 import time
 import warnings
 from collections import deque
@@ -34,7 +35,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
-from hotline.errors import ConfigError
+from hotline.errors import ConfigError, HotlineError
 from hotline.tables import Group, RowBatch
 from hotline.train.coalesce import coalesce
 from hotline.train.embedding import (
@@ -47,6 +48,8 @@ from hotline.train.embedding import (
 from hotline.train.encode import Bags, Features, to_device
 from hotline.train.fragmenting import FragmentBuffers, Fragmented, FragmentTask
 from hotline.train.working import HotSetChange, Resident
+
+_LOG = logging.getLogger(__name__)
 
 SCHEDULES = ("split", "merged")
 """``split``: popular samples first, then the others; ``merged``: one part, original order."""
@@ -226,7 +229,7 @@ class Batch:
             bags,
             to_device(bags.offsets.astype(np.int32), device),
             _move(weights, device),
-            generation=self._embedding.working.generation,
+            ticket=self._embedding.working.ticket,
         )
         return Part(
             name,
@@ -291,7 +294,7 @@ class Batch:
         self._gradient = None
         self._embedding.recorded.clear()
         working = self._embedding.working
-        working.training = False
+        working.end()
         working.retire(self.resident, updated=updated)
         self._pipeline.pump()
 
@@ -428,13 +431,19 @@ class Pipeline:
                     raise AssertionError("the oldest mini-batch finds no tail")
                 self._queue.popleft()
                 self.embedding.recorded.clear()
-                working.training = True
+                working.begin()
                 current = Batch(self, staged)
                 self.pump()
                 yield current
                 if not current._over:
                     current.skip()
                 current = None
+        except Exception:
+            try:
+                self._close(current)
+            except HotlineError as error:  # the first error is the one to tell
+                _LOG.error("rows could not be written back: %s", error)
+            raise
         finally:
             self._close(current)
 
@@ -446,11 +455,13 @@ class Pipeline:
 
     def _close(self, current: Batch | None) -> None:
         """Brings everything back to the store, also when the loop is left early."""
+        if self._source is None:
+            return
         working = self.embedding.working
         try:
             if current is not None and not current._over:
                 current.skip()
-            working.training = False
+            working.end()
             for staged in self._queue:
                 if staged.task is not None:
                     staged.task.cancel()

@@ -38,6 +38,7 @@ from hotline.device.base import ENTRY, Clear, Device, Dump, Handle, Learn, Load
 from hotline.errors import ConfigError, DataError
 from hotline.tables import Group, TableConfig
 from hotline.train.encode import HotSet, to_device
+from hotline.train.estimate import tail_rows
 from hotline.train.optim import SGD, RowOptimizer
 from hotline.train.staging import Copier, Staging, numpy_dtype
 from hotline.train.store import ColdStore, RecordLayout
@@ -193,10 +194,7 @@ class WorkingSet:
         )
         self.pinned_rows = group.pinned_rows
         self.hot_rows = group.pinned_rows + capabilities.eal_entries
-        cold = max(group.total_rows - group.pinned_rows, 1)
-        self.cold_rows = min(cold_rows or capabilities.cold_rows_max, capabilities.cold_rows_max)
-        if cold_rows is None:
-            self.cold_rows = min(self.cold_rows, cold)
+        self.cold_rows = tail_rows(group, capabilities, cold_rows)
         places = self.hot_rows + (lookahead + 1) * self.cold_rows
         if self.cold_rows < 1 or places >= 2**31:
             raise ConfigError(
@@ -219,8 +217,9 @@ class WorkingSet:
         self.steps = 0
         self.generation = 0
         """Grows with every change that makes encoded indices stale."""
-        self.training = False
-        """Whether a mini-batch was handed out and is not over."""
+        self.ticket = 0
+        """Number of the mini-batch in training, 0 where there is none."""
+        self._tickets = 0
         if device.epoch:  # the directory may hold rows of another group
             device.run(Clear())
         self.hot = HotSet(self.pinned_rows)
@@ -247,6 +246,20 @@ class WorkingSet:
     def nbytes(self) -> int:
         """Bytes of the working set on the model's device."""
         return sum(f.numel() * f.element_size() for f in self.fields.values())
+
+    @property
+    def training(self) -> bool:
+        """Whether a mini-batch was handed out and is not over."""
+        return self.ticket != 0
+
+    def begin(self) -> None:
+        """Hands out a mini-batch: features get its ticket."""
+        self._tickets += 1
+        self.ticket = self._tickets
+
+    def end(self) -> None:
+        """Ends the mini-batch: its features are stale."""
+        self.ticket = 0
 
     # ------------------------------------------------------------------------------ residents
     def next_tail(self, ahead: int = 0) -> Tail:
@@ -408,7 +421,10 @@ class WorkingSet:
                 other.passed_on[theirs] = False
             resident.takes = []
         for resident in staged:
-            self.ready(resident)
+            for handle in resident.handles:  # what they brought, or failed to, is not needed
+                handle.wait(check=False)
+            resident.handles = []
+            resident.state = State.READY
             self.copier.compute_waits(resident.uploaded)
             self.retire(resident, updated=False)
         self.generation += 1
@@ -575,6 +591,21 @@ class WorkingSet:
         self.install()
         return np.concatenate(rejected) if rejected else np.zeros(0, np.uint32)
 
+    def hot_rows_by_table(self) -> dict[str, I64]:
+        """Rows of each table that lie in EAL slots (not the pinned ones), ascending."""
+        table, local = self.group.locate(self.hot.rows)
+        return {t.name: local[table == n] for n, t in enumerate(self.group.order)}
+
+    def load_by_table(self, rows: dict[str, npt.NDArray[np.integer]]) -> U32:
+        """``load`` for rows named by table; returns the row ids that found no way."""
+        ids = [np.zeros(0, np.int64)]
+        for name, local in rows.items():
+            table = self._table(name)
+            if len(local) and not 0 <= int(local.min()) <= int(local.max()) < table.rows:
+                raise DataError(f"hot rows of table {name!r} are not below {table.rows}")
+            ids.append(self.group.bases[name] + np.asarray(local, dtype=np.int64))
+        return self.load(np.concatenate(ids))
+
     def install(self) -> HotSetChange:
         """Makes the directory's content the hot set; a barrier between two steps.
 
@@ -733,9 +764,14 @@ class WorkingSet:
         if self._closed:
             return
         self._closed = True
-        self.training = False
-        self.finish_learning()
-        self.flush()
+        self.end()
+        try:
+            self.finish_learning()
+            self.flush()
+        finally:
+            self._free()
+
+    def _free(self) -> None:
         for tail in self.tails:
             for staging in (tail.gathered, tail.written):
                 staging.wait()
