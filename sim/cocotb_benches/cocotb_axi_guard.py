@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 
 from sim.bfm.axi import AxiChecker, AxiMemory, AxiPort, Response, Timing
 from sim.bfm.axi_master import AxiMaster, Read, Write
+from sim.bfm.power import power_up
 
 BASE = 0x12_3400_0000
 SIZE = 1 << 16
@@ -35,6 +35,7 @@ class Testbench:
 
 async def start(dut: Any, timing: Timing | None = None) -> Testbench:
     """Resets the guard between a master and a memory with random contents."""
+    power_up(dut.clk_i, dut.rst_ni)
     bus = int(dut.BusBits.value) // 8
     port = AxiPort(dut, bus)
     reads_max, writes_max = int(dut.ReadOutstanding.value), int(dut.WriteOutstanding.value)
@@ -46,8 +47,6 @@ async def start(dut: Any, timing: Timing | None = None) -> Testbench:
     master = AxiMaster(dut, "in_", bus)
     master.data_ahead = False  # hotline_axi_mux, in front of the guard, sees to that
     dut.note_clear_i.value = 0
-    dut.rst_ni.value = 0
-    Clock(dut.clk_i, 4, unit="ns").start()
     cocotb.start_soon(memory.run())
     cocotb.start_soon(master.run())
     await ClockCycles(dut.clk_i, 4)
@@ -242,13 +241,12 @@ async def reset_at_any_time(dut: Any) -> None:
 @cocotb.test(timeout_time=50, timeout_unit="us")
 async def swallows_left_over_responses(dut: Any) -> None:
     """Responses that no burst waits for reach nobody and block nothing."""
+    power_up(dut.clk_i, dut.rst_ni)
     dut.note_clear_i.value = 0
     for name in ("in_ar", "in_aw", "in_w", "m_r", "m_b"):
         getattr(dut, f"{name}_valid_i").value = 0
     for name in ("in_r", "in_b", "m_ar", "m_aw", "m_w"):
         getattr(dut, f"{name}_ready_i").value = 1
-    dut.rst_ni.value = 0
-    Clock(dut.clk_i, 4, unit="ns").start()
     await ClockCycles(dut.clk_i, 3)
     dut.rst_ni.value = 1
     await ClockCycles(dut.clk_i, 2)

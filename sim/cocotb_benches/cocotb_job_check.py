@@ -11,12 +11,13 @@ from dataclasses import fields, replace
 from typing import Any
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 from hotline.arguments import POINTERS, Arguments
 from hotline.codes import Operation, Reason
 from hotline.config import kernel_config
 from hotline.reference import check_config
+
+from sim.bfm.power import power_up
 
 CONFIG = kernel_config("tiny")
 LATENCY = 9
@@ -109,9 +110,8 @@ async def check(dut: Any, arguments: Arguments) -> tuple[int, bool]:
 
 async def reset(dut: Any) -> None:
     """Resets the block."""
-    Clock(dut.clk_i, 4, unit="ns").start()
+    power_up(dut.clk_i, dut.rst_ni)
     dut.start_i.value = 0
-    dut.rst_ni.value = 0
     for _ in range(2):
         await RisingEdge(dut.clk_i)
     dut.rst_ni.value = 1
