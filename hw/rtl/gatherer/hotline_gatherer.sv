@@ -161,12 +161,18 @@ module hotline_gatherer #(
     end
   end
 
+  // The shell has checked these arguments against their limits, so the high bits are 0.
+  logic unused_high_bits;
+  assign unused_high_bits = ^{job_record_bytes_i[31:13], job_segments_i[31:7],
+                              job_segment_shift_i[31:5]};
+
   assign cmd_valid[ChIds] = front_q == FrontIds;
   assign cmd_addr[ChIds]  = f_ids_q;
   assign cmd_beats[ChIds] = (f_lookups_q + 32'(Lanes - 1)) >> $clog2(Lanes);
 
   // --------------------------------------------------------------------------------- requester
-  logic        wcmd_valid, wcmd_ready, wcmd_toggle;
+  logic        wcmd_valid, wcmd_ready;
+  logic [1:0]  wcmd_job;
   logic [63:0] wcmd_addr;
   logic        beg_valid, beg_ready, beg_scatter, beg_stream;
   logic        end_valid, end_ready, requester_idle;
@@ -216,7 +222,7 @@ module hotline_gatherer #(
     .wcmd_valid_o        (wcmd_valid),
     .wcmd_ready_i        (wcmd_ready),
     .wcmd_addr_o         (wcmd_addr),
-    .wcmd_toggle_o       (wcmd_toggle),
+    .wcmd_job_o          (wcmd_job),
     .beg_valid_o         (beg_valid),
     .beg_ready_i         (beg_ready),
     .beg_scatter_o       (beg_scatter),
@@ -275,7 +281,8 @@ module hotline_gatherer #(
   logic [31:0] end_q_rows, end_q_error_lookup;
   logic [7:0]  end_q_status, end_q_reason;
   logic [63:0] end_q_error_value;
-  logic        wq_valid, wq_ready, wq_toggle;
+  logic        wq_valid, wq_ready;
+  logic [1:0]  wq_job;
   logic [63:0] wq_addr;
 
   hotline_stream_fifo #(.Width(2), .Depth(2)) u_begin (
@@ -305,16 +312,16 @@ module hotline_gatherer #(
     .count_o     ()
   );
 
-  hotline_stream_fifo #(.Width(65), .Depth(RowsInFlight)) u_write_commands (
+  hotline_stream_fifo #(.Width(66), .Depth(RowsInFlight)) u_write_commands (
     .clk_i,
     .rst_ni,
     .flush_i     (1'b0),
     .in_valid_i  (wcmd_valid),
     .in_ready_o  (wcmd_ready),
-    .in_data_i   ({wcmd_toggle, wcmd_addr}),
+    .in_data_i   ({wcmd_job, wcmd_addr}),
     .out_valid_o (wq_valid),
     .out_ready_i (wq_ready),
-    .out_data_o  ({wq_toggle, wq_addr}),
+    .out_data_o  ({wq_job, wq_addr}),
     .count_o     ()
   );
 
@@ -345,7 +352,7 @@ module hotline_gatherer #(
     .end_error_value_i  (end_q_error_value),
     .req_valid_i        (wq_valid),
     .req_ready_o        (wq_ready),
-    .req_toggle_i       (wq_toggle),
+    .req_job_i          (wq_job),
     .wcmd_valid_o       (wr_cmd_valid),
     .wcmd_ready_i       (wr_cmd_ready),
     .dat_valid_i        (rd_valid[ChRows]),
@@ -380,9 +387,9 @@ module hotline_gatherer #(
   logic [7:0]  dn_status, dn_reason;
   logic [31:0] dn_lookups, dn_stalls, dn_error_lookup;
   logic [63:0] dn_error_value;
-  logic        write_failed;
+  logic        res_load, write_failed, aborted;
 
-  assign acked_ready = res_ready_i && done_valid;
+  assign acked_ready = res_load;
   assign mark_go     = mark_ready && done_ready;
 
   hotline_stream_fifo #(.Width(8 + 8 + 32 + 32 + 32 + 64), .Depth(2)) u_done (
@@ -394,7 +401,7 @@ module hotline_gatherer #(
     .in_data_i   ({mv_status, mv_reason, mv_lookups, mv_stalls, mv_error_lookup,
                    mv_error_value}),
     .out_valid_o (done_valid),
-    .out_ready_i (res_ready_i && acked_valid),
+    .out_ready_i (res_load),
     .out_data_o  ({dn_status, dn_reason, dn_lookups, dn_stalls, dn_error_lookup,
                    dn_error_value}),
     .count_o     ()
@@ -441,15 +448,29 @@ module hotline_gatherer #(
     .m_b_addr_i
   );
 
-  assign write_failed = acked_error && dn_status == StatusOk;
+  // A job is complete when its writes are answered. An abort before that may have dropped beats
+  // behind the mark, so only what happens later leaves the status alone.
+  assign res_load     = done_valid && acked_valid && !res_valid_o;
+  assign aborted      = abort_i && dn_status == StatusOk;
+  assign write_failed = acked_error && !aborted && dn_status == StatusOk;
 
-  assign res_valid_o          = done_valid && acked_valid;
-  assign res_status_o         = write_failed ? StatusAxiError : dn_status;
-  assign res_reason_o         = write_failed ? ReasonWrite : dn_reason;
-  assign res_lookups_o        = write_failed ? 32'd0 : dn_lookups;
-  assign res_error_lookup_o   = dn_error_lookup;
-  assign res_error_value_o    = write_failed ? acked_addr : dn_error_value;
-  assign res_stalls_o         = dn_stalls;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) res_valid_o <= 1'b0;
+    else         res_valid_o <= res_load || (res_valid_o && !res_ready_i);
+  end
+
+  // Not reset: qualified by res_valid_o.
+  always_ff @(posedge clk_i) begin
+    if (res_load) begin
+      res_status_o       <= aborted ? StatusAborted : write_failed ? StatusAxiError : dn_status;
+      res_reason_o       <= write_failed ? ReasonWrite : dn_reason;
+      res_lookups_o      <= aborted || write_failed ? 32'd0 : dn_lookups;
+      res_error_lookup_o <= dn_error_lookup;
+      res_error_value_o  <= write_failed ? acked_addr : dn_error_value;
+      res_stalls_o       <= dn_stalls;
+    end
+  end
+
   assign res_epoch_o          = '0;
   assign res_samples_o        = '0;
   assign res_popular_o        = '0;
@@ -463,7 +484,7 @@ module hotline_gatherer #(
   assign stat_stall_tracker_o = 1'b0;
 
   assign idle_o = front_q == FrontIdle && requester_idle && mover_idle && !beg_q_valid
-                  && !done_valid && rd_idle && wr_idle;
+                  && !done_valid && !res_valid_o && rd_idle && wr_idle;
 
 `ifndef SYNTHESIS
   ResultStable_A: assert property (@(posedge clk_i) disable iff (!rst_ni)

@@ -40,10 +40,11 @@ module hotline_row_mover #(
   input  logic [31:0]                  end_error_lookup_i,
   input  logic [63:0]                  end_error_value_i,
 
-  /// Write commands of the requester, passed on while their job is the mover's.
+  /// Write commands of the requester, passed on while their job is the mover's. The requester is
+  /// at most two jobs ahead, so two bits tell them apart.
   input  logic                         req_valid_i,
   output logic                         req_ready_o,
-  input  logic                         req_toggle_i,
+  input  logic [1:0]                   req_job_i,
   output logic                         wcmd_valid_o,
   input  logic                         wcmd_ready_i,
 
@@ -91,7 +92,8 @@ module hotline_row_mover #(
   } state_e;
 
   state_e      state_q, state_d;
-  logic        scatter_q, stream_q, toggle_q;
+  logic        scatter_q, stream_q;
+  logic [1:0]  number_q;
   logic        aborted_q, failed_q, broken_q;
   logic [31:0] rows_q, stalls_q;
   logic [63:0] fail_addr_q;
@@ -146,10 +148,10 @@ module hotline_row_mover #(
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       state_q  <= StIdle;
-      toggle_q <= 1'b0;
+      number_q <= '0;
     end else begin
       state_q  <= state_d;
-      toggle_q <= toggle_q ^ (beg_valid_i && beg_ready_o);
+      number_q <= number_q + 2'(beg_valid_i && beg_ready_o);
     end
   end
 
@@ -181,7 +183,7 @@ module hotline_row_mover #(
   // ---------------------------------------------------------------------------- write commands
   logic ours;
   assign ours         = (state_q == StMove || state_q == StClose || state_q == StMark)
-                        && req_toggle_i == toggle_q;
+                        && req_job_i == number_q;
   assign wcmd_valid_o = req_valid_i && ours;
   assign req_ready_o  = wcmd_ready_i && ours;
 

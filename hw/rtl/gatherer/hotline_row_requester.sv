@@ -73,11 +73,11 @@ module hotline_row_requester #(
   output logic [63:0]        rcmd_addr_o,
   output logic [31:0]        rcmd_beats_o,
 
-  /// Write commands; `toggle` changes with each job.
+  /// Write commands; `job` counts the jobs.
   output logic               wcmd_valid_o,
   input  logic               wcmd_ready_i,
   output logic [63:0]        wcmd_addr_o,
-  output logic               wcmd_toggle_o,
+  output logic [1:0]         wcmd_job_o,
 
   /// Begin of a job; `stream`: a GATHER with an output stream.
   output logic               beg_valid_o,
@@ -128,7 +128,8 @@ module hotline_row_requester #(
   state_e state_q, state_d;
 
   // ---------------------------------------------------------------------- arguments of the job
-  logic        scatter_q, toggle_q;
+  logic        scatter_q;
+  logic [1:0]  number_q;
   logic [31:0] lookups_q, rows_q;
   logic [12:0] record_bytes_q;
   logic [6:0]  segments_q;
@@ -291,14 +292,14 @@ module hotline_row_requester #(
       s1_valid_q <= 1'b0;
       s2_valid_q <= 1'b0;
       s3_valid_q <= 1'b0;
-      toggle_q   <= 1'b0;
+      number_q   <= '0;
       credits_q  <= CreditBits'(QueueRows);
     end else begin
       state_q    <= state_d;
       s1_valid_q <= take;
       s2_valid_q <= s1_pass;
       s3_valid_q <= s2_valid_q;
-      toggle_q   <= toggle_q ^ job_fire;
+      number_q   <= number_q + 2'(job_fire);
       // A bad or stopped row gives its place back at s1, all others when their commands leave.
       credits_q  <= credits_q - CreditBits'(take) + CreditBits'(row_pop)
                     + CreditBits'(s1_valid_q && !s1_pass);
@@ -396,7 +397,7 @@ module hotline_row_requester #(
   assign rcmd_beats_o = 32'(record_bytes_q >> BeatShift);
   assign wcmd_valid_o = state_q == StOutput || (row_valid && scatter_q && !wcmd_sent_q);
   assign wcmd_addr_o  = scatter_q ? row_addr : records_q;
-  assign wcmd_toggle_o = toggle_q;
+  assign wcmd_job_o   = number_q;
   assign rcmd_done    = rcmd_sent_q || rcmd_ready_i;
   assign wcmd_done    = !scatter_q || wcmd_sent_q || wcmd_ready_i;
   assign row_ready    = rcmd_done && wcmd_done;
@@ -442,7 +443,7 @@ module hotline_row_requester #(
   ReadStable_A: assert property (@(posedge clk_i) disable iff (!rst_ni)
     rcmd_valid_o && !rcmd_ready_i |=> rcmd_valid_o && $stable({rcmd_addr_o, rcmd_beats_o}));
   WriteStable_A: assert property (@(posedge clk_i) disable iff (!rst_ni)
-    wcmd_valid_o && !wcmd_ready_i |=> wcmd_valid_o && $stable({wcmd_addr_o, wcmd_toggle_o}));
+    wcmd_valid_o && !wcmd_ready_i |=> wcmd_valid_o && $stable({wcmd_addr_o, wcmd_job_o}));
   EndStable_A: assert property (@(posedge clk_i) disable iff (!rst_ni)
     end_valid_o && !end_ready_i |=> end_valid_o);
 `else
