@@ -14,6 +14,7 @@ from hotline.cli.bench import bench
 from hotline.cli.console import DebugOption, debugging, err, escape, help_text
 from hotline.cli.data import data
 from hotline.cli.doctor import devices, doctor
+from hotline.cli.train import train
 from hotline.errors import HotlineError
 
 app = typer.Typer(
@@ -52,7 +53,7 @@ def _root(
 
 
 app.callback(help=help_text(_root))(_root)
-for command in (data, devices, doctor):
+for command in (train, data, devices, doctor):
     app.command(help=help_text(command))(command)
 app.add_typer(bench, name="bench")
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -104,14 +105,27 @@ class Progress:
         phase: ``learning``, ``acceleration`` or ``plain``.
         record: the step.
         total: steps that there will be, as far as known.
+        labels, logits: [samples] of the mini-batch, popular samples first; the logits are those of
+            the forward pass, before the step.
     """
 
     phase: str
     record: StepRecord
     total: int
+    labels: npt.NDArray[Any]
+    logits: npt.NDArray[Any]
 
 
 Callback = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, eq=False)
+class _Share:
+    """What a micro-batch leaves behind: its share of the mean loss, labels, logits."""
+
+    loss: Tensor
+    labels: Tensor
+    logits: Tensor
 
 
 class Trainer:
@@ -176,7 +190,7 @@ class Trainer:
         else:
             row_optimizer(config.optimizer)  # says what there is
             raise ConfigError(f"the dense layers have no optimizer {config.optimizer!r}")
-        self._pending: deque[tuple[list[Tensor], StepRecord, str]] = deque()
+        self._pending: deque[tuple[list[_Share], StepRecord, str]] = deque()
         self._writing: list[tuple[int, Resident]] = []
 
     @property
@@ -210,9 +224,9 @@ class Trainer:
             for number, batch in enumerate(self.batches()):
                 part = plain_part(self.embedding, batch)
                 self.optimizer.zero_grad()
-                losses = [self._backward(part)]
+                shares = [self._backward(part)]
                 self.optimizer.step()
-                self._record(run, losses, StepRecord(number, 0.0, batch.samples), "plain")
+                self._record(run, shares, StepRecord(number, 0.0, batch.samples), "plain")
             self._flush_records(run)
             run.seconds = time.perf_counter() - begin
         if config.evaluate:
@@ -232,7 +246,7 @@ class Trainer:
         for batch in pipeline:
             phase = pipeline.phase
             self.optimizer.zero_grad()
-            losses = [self._backward(part) for part in batch]
+            shares = [self._backward(part) for part in batch]
             batch.step()
             self.optimizer.step()
             stats = batch.stats
@@ -247,15 +261,16 @@ class Trainer:
                 stats.cold_rows,
                 stats.fragment_cycles,
                 batch.resident.cycles.get("gather", 0),
+                phase == "learning",
             )
-            self._record(run, losses, record, phase)
+            self._record(run, shares, record, phase)
             self._spans(run, batch, begin)
         self._flush_records(run)
         self._written(run, begin)
         run.seconds = time.perf_counter() - begin
 
-    def _backward(self, part: Part) -> Tensor:
-        """Adds a micro-batch's share to the gradients; returns its share of the mean loss."""
+    def _backward(self, part: Part) -> _Share:
+        """Adds a micro-batch's share to the gradients."""
         if part.labels is None:
             raise ConfigError("the data set gives no labels")
         logits = self.model(part.dense, part.features)
@@ -263,11 +278,11 @@ class Trainer:
             logits, part.labels.to(logits.dtype), reduction="sum"
         ).div(part.normaliser)
         loss.backward()  # type: ignore[no-untyped-call]
-        return loss.detach()
+        return _Share(loss.detach(), part.labels, logits.detach())
 
-    def _record(self, run: RunRecord, losses: list[Tensor], record: StepRecord, phase: str) -> None:
+    def _record(self, run: RunRecord, shares: list[_Share], record: StepRecord, phase: str) -> None:
         """Notes a step; its loss is read one step later, so that a GPU is not waited for."""
-        self._pending.append((losses, record, phase))
+        self._pending.append((shares, record, phase))
         if len(self._pending) > 1:
             self._note(run, *self._pending.popleft())
 
@@ -275,11 +290,18 @@ class Trainer:
         while self._pending:
             self._note(run, *self._pending.popleft())
 
-    def _note(self, run: RunRecord, losses: list[Tensor], record: StepRecord, phase: str) -> None:
-        record = replace(record, loss=sum(float(loss) for loss in losses))
+    def _note(self, run: RunRecord, shares: list[_Share], record: StepRecord, phase: str) -> None:
+        record = replace(record, loss=sum(float(share.loss) for share in shares))
         run.steps.append(record)
+        if not self.callbacks:
+            return
+        labels, logits = (
+            torch.cat([getattr(share, name) for share in shares]).cpu().numpy()
+            for name in ("labels", "logits")
+        )
+        progress = Progress(phase, record, self.total_steps, labels, logits)
         for callback in self.callbacks:
-            callback(Progress(phase, record, self.total_steps))
+            callback(progress)
 
     def _spans(self, run: RunRecord, batch: Batch, begin: float) -> None:
         spans = {**batch.spans}
