@@ -335,3 +335,12 @@ def test_features_of_one_table_share_its_rows_and_row_ids_reach_the_top() -> Non
     assert batch.ids.tolist() == [2**32 - 3, 2**31 - 3, 2**31 - 2]
     with pytest.raises(IngestError):
         ingest(made, {"x": [2**31], "y": [0], "z": [0]})
+    whole = Group((TableConfig("a", 2**32 - 2, 1),), (FeatureConfig("x", "a"),))
+    for dtype in (np.uint32, np.int64, np.uint64):
+        top = np.array([2**31, 2**32 - 3], dtype=dtype)
+        assert ingest(whole, {"x": top}).ids.tolist() == top.tolist()
+        jagged = Jagged(top, lengths=[1, 1])
+        assert ingest(whole, {"x": jagged}).ids.tolist() == top.tolist()
+        with pytest.raises(IngestError) as caught:
+            ingest(whole, {"x": top + dtype(1)})
+        assert (caught.value.sample, caught.value.value) == (1, 2**32 - 2)
