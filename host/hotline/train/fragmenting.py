@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from hotline.codes import Operation, Status
 from hotline.device.base import Device, Fragment, Handle
-from hotline.device.status import raise_for
+from hotline.device.status import error_of
+from hotline.errors import JobError
 from hotline.tables import RowBatch
 from hotline.train.encode import Bags, HotSet, encode_on_host, first_occurrences
 
@@ -98,6 +99,8 @@ class FragmentTask:
         epoch: of the directory when ``hot`` was installed.
         total_rows, cold_base, cold_rows_max: see ``Fragment``.
         on_host: encode on the host (the directory is learning).
+        result: when all jobs are done.
+        error: of a job that failed twice.
     """
 
     device: Device
@@ -111,6 +114,8 @@ class FragmentTask:
     cold_rows_max: int
     on_host: bool = False
     result: Fragmented | None = None
+    error: JobError | None = None
+    _repeated: int = -1
     _parts: list[_Part] = field(default_factory=list)
     _next: int = 0
     _submitted: int = 0
@@ -133,8 +138,16 @@ class FragmentTask:
             self._submit()
 
     def advance(self, *, block: bool) -> bool:
-        """Moves on as far as possible; returns whether ``result`` is there."""
+        """Moves on as far as possible; returns whether ``result`` is there.
+
+        Raises:
+            JobError: of a job that failed twice, if ``block``: not in another mini-batch's turn.
+        """
         while self.result is None:
+            if self.error is not None and not block:
+                return False
+            if self.error is not None:
+                raise self.error
             assert self._handle is not None
             if not block and not self._handle.done():
                 return False
@@ -199,7 +212,13 @@ class FragmentTask:
         assert handle is not None
         done = handle.wait(check=False)
         if done.status not in (Status.OK, Status.COLD_OVERFLOW):
-            raise_for(done)
+            if self._repeated == self._next:
+                self.error = error_of(done)
+                return
+            _LOG.warning("a FRAGMENT is repeated: %s", error_of(done))
+            self._repeated = self._next
+            self._submit()
+            return
         if done.operation is not Operation.FRAGMENT or done.epoch != self.epoch:
             _LOG.info("a FRAGMENT of epoch %d is done again, not %d", done.epoch, self.epoch)
             self._parts.clear()

@@ -285,6 +285,11 @@ class Batch:
         self._embedding.working.acquire(self.resident)
         self._end(updated=False)
 
+    def _abandon(self) -> None:
+        """As ``skip``, when nothing will train after it: even if its gather failed."""
+        self._embedding.working.give_up(self.resident)
+        self._end(updated=False)
+
     def _check_open(self) -> None:
         if self._over:
             raise ConfigError("this mini-batch is over; step() or skip() ends it once")
@@ -460,7 +465,7 @@ class Pipeline:
         working = self.embedding.working
         try:
             if current is not None and not current._over:
-                current.skip()
+                current._abandon()
             working.end()
             for staged in self._queue:
                 if staged.task is not None:

@@ -35,7 +35,8 @@ import torch
 from torch import Tensor
 
 from hotline.device.base import ENTRY, Clear, Device, Dump, Handle, Learn, Load
-from hotline.errors import ConfigError, DataError
+from hotline.device.status import error_of
+from hotline.errors import ConfigError, DataError, JobError
 from hotline.tables import Group, TableConfig
 from hotline.train.encode import HotSet, to_device
 from hotline.train.estimate import tail_rows
@@ -98,7 +99,9 @@ class Resident:
         dirty: [n] the record in the tail is newer than the store and nobody writes it back yet.
         passed_on: [n] a younger resident takes the row.
         takes: (older resident, ranks there, ranks here): rows to be copied when that one retires.
-        fetched: [m] ranks that the gather brings, in the order of the staging buffer.
+        fetched: [m] ranks that come through the staging buffer, in its order.
+        gathering: number of those that the gather brings; the others were put there by the host.
+        error: of the last gather or scatter, which is to be repeated.
         write_position: [n] position in the write-back staging buffer, -1 if not there.
         events: times for the timeline: name -> (start, end) in seconds of ``time.perf_counter``.
     """
@@ -112,7 +115,9 @@ class Resident:
     takes: list[tuple[Resident, I64, I64]] = field(default_factory=list)
     fetched: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     write_position: I64 = field(init=False)
+    gathering: int = 0
     handles: list[Handle] = field(default_factory=list)
+    error: JobError | None = None
     uploaded: torch.cuda.Event | None = None
     spans: dict[str, tuple[float, float]] = field(default_factory=dict)
     cycles: dict[str, int] = field(default_factory=dict)
@@ -315,6 +320,7 @@ class WorkingSet:
             tail.gathered.records[start:stop] = written.records[position]
             start = stop
         resident.fetched = np.concatenate((left, *(mine for _, mine, _ in copied)))
+        resident.gathering = len(left)
         now = time.perf_counter()
         if len(left):
             resident.handles = self.store.gather(
@@ -329,9 +335,19 @@ class WorkingSet:
         """Puts the gathered records into the tail; waits for them if ``block``."""
         if resident.state is not State.ADMITTED:
             return True
-        if not block and not all(handle.done() for handle in resident.handles):
+        if not block and (resident.error or not all(h.done() for h in resident.handles)):
             return False
-        self._finish(resident, "gather")
+        if resident.error is None:
+            self._collect(resident, "gather")
+        if resident.error is not None:
+            if not block:
+                return False  # told when the mini-batch's turn comes, not in another one's step
+            _LOG.warning("a gather is repeated: %s", resident.error)
+            staging, count = resident.tail.gathered, resident.gathering
+            resident.handles = self.store.gather(staging.ids[:count], staging.records[:count])
+            self._collect(resident, "gather")
+            if resident.error is not None:
+                raise resident.error
         count = len(resident.fetched)
         if count:
             with self.copier.behind(resident.tail.released):
@@ -343,6 +359,8 @@ class WorkingSet:
 
     def acquire(self, resident: Resident) -> None:
         """Waits until every row of a resident is in its tail, for the current stream too."""
+        if any(other.error is not None and other.state is State.WRITING for other in self.live):
+            self._wait_writes()
         self.ready(resident)
         if resident.takes:
             raise AssertionError("a mini-batch starts before an older one is over")
@@ -393,14 +411,17 @@ class WorkingSet:
         self.pump()
 
     def pump(self) -> None:
-        """Moves everything on that can move without waiting."""
+        """Moves everything on that can move without waiting; tells no error of a job."""
         for resident in list(self.live):
             if resident.state is State.RETIRED:
                 if not resident.tail.written.copied():
                     break  # write-backs stay in step order
                 self._write(resident)
-            if resident.state is State.WRITING and all(h.done() for h in resident.handles):
-                self._finish_write(resident)
+            if resident.state is State.WRITING:
+                if resident.error is None and not all(h.done() for h in resident.handles):
+                    continue
+                if resident.error is not None or not self._finish_write(resident):
+                    break  # repeated before anything else happens
         for resident in self.live:
             if resident.state is State.ADMITTED:
                 self.ready(resident, block=False)
@@ -408,6 +429,18 @@ class WorkingSet:
     def settle(self) -> None:
         """Waits until every write-back of a retired resident is in the store."""
         self._wait_writes()
+
+    def give_up(self, resident: Resident) -> None:
+        """Waits for a resident's gather without using it: it retires without having trained.
+
+        Rows that it took from older ones are in its tail; whatever the gather brought, or failed to
+        bring, is in the store still.
+        """
+        for handle in resident.handles:
+            handle.wait(check=False)
+        resident.handles, resident.error = [], None
+        resident.state = State.READY
+        self.copier.compute_waits(resident.uploaded)
 
     def discard(self) -> None:
         """Gives up every resident that did not train; rows newer than the store are written."""
@@ -421,11 +454,7 @@ class WorkingSet:
                 other.passed_on[theirs] = False
             resident.takes = []
         for resident in staged:
-            for handle in resident.handles:  # what they brought, or failed to, is not needed
-                handle.wait(check=False)
-            resident.handles = []
-            resident.state = State.READY
-            self.copier.compute_waits(resident.uploaded)
+            self.give_up(resident)
             self.retire(resident, updated=False)
         self.generation += 1
 
@@ -444,25 +473,57 @@ class WorkingSet:
             resident.handles = self.store.scatter(staging.ids[:count], staging.records[:count])
         resident.state = State.WRITING
 
-    def _finish(self, resident: Resident, name: str) -> None:
-        """Takes the completions of a resident's jobs."""
-        cycles = sum(handle.wait().cycles for handle in resident.handles)
+    def _collect(self, resident: Resident, name: str) -> None:
+        """Takes the completions of a resident's jobs; notes the first error."""
+        resident.error, cycles = None, 0
+        for handle in resident.handles:
+            completion = handle.wait(check=False)
+            resident.error = resident.error or error_of(completion)
+            cycles += completion.cycles
         resident.cycles[name] = cycles
         resident.spans[name] = (resident.spans[name][0], time.perf_counter())
         resident.handles = []
 
-    def _finish_write(self, resident: Resident) -> None:
-        self._finish(resident, "scatter")
+    def _finish_write(self, resident: Resident) -> bool:
+        """Takes the completions of a write-back; returns whether it is done."""
+        self._collect(resident, "scatter")
+        if resident.error is not None:
+            return False
         resident.state = State.DONE
         resident.dirty[:] = False
         self.live.remove(resident)
+        return True
 
     def _wait_writes(self) -> None:
         for resident in list(self.live):
             if resident.state is State.RETIRED:
                 self._write(resident)
-            if resident.state is State.WRITING:
-                self._finish_write(resident)
+            if resident.state is not State.WRITING:
+                continue
+            if resident.error is None and self._finish_write(resident):
+                continue
+            self._repeat_write(resident)
+            if not self._finish_write(resident):
+                assert resident.error is not None
+                raise resident.error
+
+    def _repeat_write(self, resident: Resident) -> None:
+        """Starts a failed write-back again, without rows that a younger one has written since."""
+        _LOG.warning("a write-back is repeated: %s", resident.error)
+        keep = resident.write_position >= 0
+        for younger in self.live[self.live.index(resident) + 1 :]:
+            ranks, found = younger.find(resident.rows)
+            if found.any():
+                keep &= ~(found & (younger.write_position[ranks] >= 0))
+        ranks, staging = np.flatnonzero(keep), resident.tail.written
+        staging.wait()
+        positions, count = resident.write_position[ranks], len(ranks)
+        staging.ids[:count] = staging.ids[positions]
+        staging.records[:count] = staging.records[positions]
+        resident.write_position[:] = -1
+        resident.write_position[ranks] = np.arange(count)
+        if count:
+            resident.handles = self.store.scatter(staging.ids[:count], staging.records[:count])
 
     def _finish_writes_of(self, tail: Tail) -> None:
         """Waits until no scatter reads the tail's write-back staging."""
