@@ -24,7 +24,7 @@ from hotline.device.base import ENTRY
 from hotline.reference import Eal, unpermute
 
 TOTAL_ROWS = 2**32 - 2
-LATENCY = 21
+LATENCY = 22  # the result is offered after 21 cycles and taken in the next
 UPDATES = (Operation.LEARN, Operation.LOAD, Operation.EVICT)
 Gate = Callable[[], Iterator[bool]]
 
@@ -371,10 +371,11 @@ async def mixed_operations(dut: Any, idle: Gate, stall: Gate) -> None:
     tb = Testbench(dut, idle, stall)
     await tb.reset(pinned_rows=random.choice([0, 1, 1000, 2**31]))
     operations = (Operation.FRAGMENT, *UPDATES)
+    count = max(60 // tb.lanes, 6)
     for pool in tb.pools().values():
-        await tb.send(tb.random_slices(pool, operations, 30))
-        await tb.send(tb.random_slices(pool, [Operation.LEARN], 15))
-        await tb.send(tb.random_slices(pool, [Operation.FRAGMENT], 15))
+        await tb.send(tb.random_slices(pool, operations, 2 * count))
+        await tb.send(tb.random_slices(pool, [Operation.LEARN], count))
+        await tb.send(tb.random_slices(pool, [Operation.FRAGMENT], count))
     await tb.wait_idle()
     entries = await tb.check_contents(stall)
     assert entries

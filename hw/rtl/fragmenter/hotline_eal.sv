@@ -36,7 +36,7 @@
 ///             2 lookups per cycle, LEARN 1 in 5 cycles.
 ///             CLEAR: Sets / Banks + 2 cycles. DUMP: 1 cycle per entry and per empty set, and 5
 ///             more per set with one bank.
-/// Latency     19 cycles from request to result, without stalls.
+/// Latency     21 cycles from taking a slice to the cycle that offers its result, without stalls.
 /// Stalls      `req_ready_o` is low while `SlicesInFlight` slices are inside, in reset and one
 ///             cycle beyond; it depends on no input of the same cycle.
 /// Errors      None. An operation other than LEARN, LOAD, EVICT reads only.
@@ -322,8 +322,7 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
 
   logic [Lanes-1:0] grant, grant_port;
   logic             slice_last;                         // no lane is left after this group
-  logic             group_ready;
-  logic             banks_wait;
+  logic             banks_wait;                         // then slices and groups stand still
 
   always_comb begin
     for (int unsigned l = 0; l < Lanes; l++) begin
@@ -338,17 +337,15 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
   end
 
   assign slice_last = (slice_pending_q & ~grant) == '0;
-  // Only a sweep or DUMP holds slices back here; they begin with no slice behind this point.
-  assign next_take  = next_valid && state_q == StRun &&
-                      (!slice_valid_q || (slice_last && group_ready));
+  // A sweep or DUMP holds slices back here; they begin with no slice behind this point.
+  assign next_take  = next_valid && state_q == StRun && !banks_wait &&
+                      (!slice_valid_q || slice_last);
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       slice_valid_q <= 1'b0;
-    end else if (next_take) begin
-      slice_valid_q <= 1'b1;
-    end else if (slice_last && group_ready) begin
-      slice_valid_q <= 1'b0;
+    end else if (!banks_wait) begin
+      slice_valid_q <= next_take || (slice_valid_q && !slice_last);
     end
   end
 
@@ -366,7 +363,7 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
               bank_of(set_of(permuted_next[j])) == bank_of(set_of(permuted_next[l]));
         end
       end
-    end else if (group_ready) begin
+    end else if (!banks_wait) begin
       slice_pending_q <= slice_pending_q & ~grant;
     end
   end
@@ -385,22 +382,18 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
   kind_e                             group_kind_q;
   tag_t [Lanes-1:0]                  group_tag_q;
   logic [Lanes-1:0][CounterBits-1:0] group_counter_q;
-  logic                              group_issue;
-
-  assign group_ready = !group_q.valid || !banks_wait;
-  assign group_issue = group_q.valid && !banks_wait;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       group_q.valid <= 1'b0;
-    end else if (group_ready) begin
+    end else if (!banks_wait) begin
       group_q.valid <= slice_valid_q;
     end
   end
 
   // Not reset: qualified by group_q.valid.
   always_ff @(posedge clk_i) begin
-    if (group_ready) begin
+    if (!banks_wait) begin
       group_q.last    <= slice_last;
       group_q.issue   <= grant;
       group_q.port    <= grant_port;
@@ -434,7 +427,7 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
       counter = '0;
       for (int unsigned l = 0; l < Lanes; l++) begin
         for (int unsigned p = 0; p < 2; p++) begin
-          if (group_q.issue[l] && group_q.port[l] == p[0] &&
+          if (group_q.valid && group_q.issue[l] && group_q.port[l] == p[0] &&
               bank_of(group_q.set[l]) == bank_t'(b)) begin
             valid[p] = 1'b1;
             row[p]  |= row_of(group_q.set[l]);
@@ -454,7 +447,7 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
     ) u_bank (
       .clk_i,
       .rst_ni,
-      .lkp_issue_i   (group_issue),
+      .lkp_move_i    (!banks_wait),
       .lkp_kind_i    (group_kind_q),
       .lkp_valid_i   (valid),
       .lkp_row_i     (row),
@@ -489,21 +482,22 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
 
   // ----------------------------------------------------------------- results: groups to slices
 
-  // Element 0 is the group in stage 0 of the banks; behind it nothing waits. Element 4 meets the
-  // results.
-  token_t [4:0] token_q;
+  // Element s is the group in stage s of the banks. From stage 2 on nothing waits. Element 5 meets
+  // the results.
+  token_t [5:0] token_q;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      for (int unsigned s = 0; s <= 4; s++) begin
+      for (int unsigned s = 0; s <= 5; s++) begin
         token_q[s].valid <= 1'b0;
       end
     end else begin
       if (!banks_wait) begin
         token_q[0].valid <= group_q.valid;
+        token_q[1].valid <= token_q[0].valid;
       end
-      token_q[1].valid <= token_q[0].valid && !banks_wait;
-      for (int unsigned s = 2; s <= 4; s++) begin
+      token_q[2].valid <= token_q[1].valid && !banks_wait;
+      for (int unsigned s = 3; s <= 5; s++) begin
         token_q[s].valid <= token_q[s-1].valid;
       end
     end
@@ -511,17 +505,19 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
 
   // Not reset: qualified by the valid bits.
   always_ff @(posedge clk_i) begin
-    if (group_issue) begin
+    if (!banks_wait) begin
       token_q[0].last  <= group_q.last;
       token_q[0].issue <= group_q.issue;
       token_q[0].port  <= group_q.port;
       token_q[0].set   <= group_q.set;
     end
-    for (int unsigned s = 1; s <= 4; s++) begin
-      token_q[s].last  <= token_q[s-1].last;
-      token_q[s].issue <= token_q[s-1].issue;
-      token_q[s].port  <= token_q[s-1].port;
-      token_q[s].set   <= token_q[s-1].set;
+    for (int unsigned s = 1; s <= 5; s++) begin
+      if (s > 1 || !banks_wait) begin
+        token_q[s].last  <= token_q[s-1].last;
+        token_q[s].issue <= token_q[s-1].issue;
+        token_q[s].port  <= token_q[s-1].port;
+        token_q[s].set   <= token_q[s-1].set;
+      end
     end
   end
 
@@ -539,7 +535,7 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
     if (!rst_ni) begin
       merged_done_q <= 1'b0;
     end else begin
-      merged_done_q <= token_q[4].valid && token_q[4].last;
+      merged_done_q <= token_q[5].valid && token_q[5].last;
     end
   end
 
@@ -548,20 +544,20 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       merged_fresh_q <= 1'b1;
-    end else if (token_q[4].valid) begin
-      merged_fresh_q <= token_q[4].last;
+    end else if (token_q[5].valid) begin
+      merged_fresh_q <= token_q[5].last;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (token_q[4].valid) begin
+    if (token_q[5].valid) begin
       for (int unsigned l = 0; l < Lanes; l++) begin
-        merged_q[l].set <= token_q[4].set[l];
-        if (token_q[4].issue[l]) begin
-          merged_q[l].hit      <= bank_hit[bank_of(token_q[4].set[l])][token_q[4].port[l]];
-          merged_q[l].way      <= bank_way[bank_of(token_q[4].set[l])][token_q[4].port[l]];
-          merged_q[l].rejected <= bank_rejected[bank_of(token_q[4].set[l])] &&
-                                  !token_q[4].port[l];
+        merged_q[l].set <= token_q[5].set[l];
+        if (token_q[5].issue[l]) begin
+          merged_q[l].hit      <= bank_hit[bank_of(token_q[5].set[l])][token_q[5].port[l]];
+          merged_q[l].way      <= bank_way[bank_of(token_q[5].set[l])][token_q[5].port[l]];
+          merged_q[l].rejected <= bank_rejected[bank_of(token_q[5].set[l])] &&
+                                  !token_q[5].port[l];
         end else if (merged_fresh_q) begin
           merged_q[l].hit      <= 1'b0;
           merged_q[l].rejected <= 1'b0;
@@ -777,7 +773,8 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
   a_merge_has_request: assert property (@(posedge clk_i) disable iff (!rst_ni)
       merge_valid |-> req_out_valid);
   a_alone: assert property (@(posedge clk_i) disable iff (!rst_ni)
-      state_q != StRun |-> !slice_valid_q && !group_q.valid && !token_q[0].valid);
+      state_q != StRun |-> !slice_valid_q && !group_q.valid && !token_q[0].valid &&
+                           !token_q[1].valid);
   a_hit_or_pinned: assert property (@(posedge clk_i) disable iff (!rst_ni)
       res_valid_o |-> (res_hit_o & res_pinned_o) == '0 &&
                       ((res_hit_o | res_pinned_o | res_rejected_o) & ~res_mask_o) == '0);

@@ -6,17 +6,18 @@
 /// A word of the RAM is a set: `Ways` x {valid, tag, counter}. A *group* is what the bank is asked
 /// at once: up to two reads (ports 0 and 1), or one update (port 0; port 1 of the RAM writes back).
 ///
-///   stage    0         1          2         3                4
-///            request   RAM read   compare   decide, update   result out; RAM write
+///   stage    0         1       2          3         4                5
+///            request   fires   RAM read   compare   decide, update   result out; RAM write
 ///
-/// A lookup leaves stage 0 ("fires") in the first cycle that is safe: an update waits for updates
-/// of the same set in stages 1 to 4, a read for every update in them (port 1 belongs to those).
-/// `lkp_wait_o` says that a lookup waits; no group may be issued meanwhile. Firing order is issue
-/// order, so updates of one set happen in that order and each sees the one before.
+/// A lookup leaves stage 1 ("fires") in the first cycle that is safe: an update waits for updates
+/// of the same set in stages 2 to 5, a read for every update in them (port 1 belongs to those).
+/// `lkp_wait_o` says that a lookup waits; no group moves meanwhile, in any bank. Firing order is
+/// issue order, so updates of one set happen in that order and each sees the one before. The sets
+/// are compared in stage 0, so that waiting in stage 1 is a matter of a few flip-flops.
 ///
-///   lkp_issue_i  | A | B |               A, B: updates of one set, issued to stage 0
-///   lkp_wait_o           | 1 | 1 | 1 | 1 |
-///   res_*_o                          | A             | B
+///   lkp_move_i   | A | B | C | 1 | . | . | . | . | 1 |    A, B: updates of one set enter stage 0
+///   lkp_wait_o               |   | 1 | 1 | 1 | 1 |
+///   res_*_o                              | A             | B
 ///
 /// Results stay until the next result of their port: a group whose lookups fire at different times
 /// (in different banks) can be collected when the last one is done.
@@ -27,7 +28,7 @@
 ///
 /// Throughput  2 reads or 1 update per cycle; updates of one set every 5 cycles. DUMP: one head per
 ///             cycle, 5 cycles between two sets of the bank.
-/// Latency     4 cycles from firing to `res_*`; 5 from `lkp_issue_i` without wait.
+/// Latency     6 cycles from `lkp_move_i` to `res_*`, without waiting; 4 from firing.
 /// Stalls      See `lkp_wait_o`.
 /// Errors      None.
 /// Reset       Drops everything inside; the RAM keeps its contents: sweep it.
@@ -44,8 +45,8 @@ module hotline_eal_bank import hotline_pkg::*, hotline_eal_pkg::*; #(
   input  logic                     clk_i,
   input  logic                     rst_ni,
 
-  /// A group enters stage 0; only while `lkp_wait_o` is low, here and in the other banks.
-  input  logic                     lkp_issue_i,
+  /// Groups move on: one enters stage 0. Only while `lkp_wait_o` is low, here and in other banks.
+  input  logic                     lkp_move_i,
   input  kind_e                    lkp_kind_i,
   /// Which ports have a lookup; port 1 only for reads.
   input  logic [1:0]               lkp_valid_i,
@@ -102,57 +103,80 @@ module hotline_eal_bank import hotline_pkg::*, hotline_eal_pkg::*; #(
 
   // ---------------------------------------------------------------------- stage 0: the request
 
-  kind_e                    kind0_q;
-  logic [1:0]               look0_q;
-  logic [1:0][RowWidth-1:0] row0_q;
-  logic [1:0][TagBits-1:0]  tag0_q;
-  logic [CounterBits-1:0]   counter0_q;
-
-  logic [1:0] wait0;
-  logic [1:0] fire0;
-
-  // Updates in flight; element s is stage s.
-  logic [4:1]               update_q;
-  logic [4:1][RowWidth-1:0] row_q;
-  logic                     same_set;
-
-  always_comb begin
-    same_set = 1'b0;
-    for (int unsigned s = 1; s <= 4; s++) begin
-      same_set |= update_q[s] && row_q[s] == row0_q[0];
-    end
-  end
-
-  assign wait0      = look0_q & {2{kind0_q == KindRead ? |update_q : same_set}};
-  assign fire0      = look0_q & ~wait0;
-  assign lkp_wait_o = |wait0;
+  kind_e                    kind0_q, kind1_q;
+  logic [1:0]               look0_q, look1_q;
+  logic [1:0][RowWidth-1:0] row0_q, row1_q;
+  logic [1:0][TagBits-1:0]  tag0_q, tag1_q;
+  logic [CounterBits-1:0]   counter0_q, counter1_q;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      look0_q  <= '0;
-      update_q <= '0;
-    end else begin
-      look0_q  <= lkp_issue_i ? lkp_valid_i : wait0;
-      update_q <= {update_q[3:1], fire0[0] && kind0_q != KindRead};
+      look0_q <= '0;
+    end else if (lkp_move_i) begin
+      look0_q <= lkp_valid_i;
     end
   end
 
-  // Not reset: qualified by look0_q and update_q.
+  // Not reset: qualified by look0_q.
   always_ff @(posedge clk_i) begin
-    if (lkp_issue_i) begin
+    if (lkp_move_i) begin
       kind0_q    <= lkp_kind_i;
       row0_q     <= lkp_row_i;
       tag0_q     <= lkp_tag_i;
       counter0_q <= lkp_counter_i;
     end
-    row_q <= {row_q[3:1], row0_q[0]};
   end
 
-  // ------------------------------------------------------------------------- stage 1: the RAM
+  // Updates in stages 2 to 5, and those of them that the lookups in stage 1 wait for. An update
+  // that is now in stage s will be in stage s + 1 when the lookups in stage 0 are in stage 1.
+  logic [5:2]               update_q;
+  logic [5:2][RowWidth-1:0] row_q;
+  logic [5:2]               rival_q;
+  logic [5:2]               rival0;
+  logic [1:0]               fire;
+  logic                     fire_update;
+
+  always_comb begin
+    rival0[2] = fire_update && (kind0_q == KindRead || row1_q[0] == row0_q[0]);
+    for (int unsigned s = 3; s <= 5; s++) begin
+      rival0[s] = update_q[s-1] && (kind0_q == KindRead || row_q[s-1] == row0_q[0]);
+    end
+  end
+
+  // ------------------------------------------------------------------------- stage 1: it fires
+
+  assign lkp_wait_o  = |look1_q && |rival_q;
+  assign fire        = rival_q == '0 ? look1_q : '0;
+  assign fire_update = fire[0] && kind1_q != KindRead;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      look1_q  <= '0;
+      update_q <= '0;
+      rival_q  <= '0;
+    end else begin
+      look1_q  <= lkp_move_i ? look0_q : look1_q & ~fire;
+      update_q <= {update_q[4:2], fire_update};
+      rival_q  <= lkp_move_i ? rival0 : {rival_q[4:2], 1'b0};
+    end
+  end
+
+  // Not reset: qualified by look1_q and update_q.
+  always_ff @(posedge clk_i) begin
+    if (lkp_move_i) begin
+      kind1_q    <= kind0_q;
+      row1_q     <= row0_q;
+      tag1_q     <= tag0_q;
+      counter1_q <= counter0_q;
+    end
+    row_q <= {row_q[4:2], row1_q[0]};
+  end
+
+  // ------------------------------------------------------------------------- stage 2: the RAM
 
   logic                dump_read;
   logic [RowWidth-1:0] dump_row_q;
-  set_t                word4_q;
+  set_t                word5_q;
   set_t [1:0]          rdata;
 
   hotline_ram_2rw #(
@@ -160,139 +184,139 @@ module hotline_eal_bank import hotline_pkg::*, hotline_eal_pkg::*; #(
     .Depth(Depth)
   ) u_ram (
     .clk_i,
-    .a_en_i   (fire0[0] || dump_read),
+    .a_en_i   (fire[0] || dump_read),
     .a_we_i   (1'b0),
-    .a_addr_i (dump_read ? dump_row_q : row0_q[0]),
+    .a_addr_i (dump_read ? dump_row_q : row1_q[0]),
     .a_wdata_i('0),
     .a_rdata_o(rdata[0]),
-    .b_en_i   (fire0[1] || update_q[4] || clear_i),
-    .b_we_i   (update_q[4] || clear_i),
-    .b_addr_i (clear_i ? clear_row_i : update_q[4] ? row_q[4] : row0_q[1]),
-    .b_wdata_i(clear_i ? '0 : word4_q),
+    .b_en_i   (fire[1] || update_q[5] || clear_i),
+    .b_we_i   (update_q[5] || clear_i),
+    .b_addr_i (clear_i ? clear_row_i : update_q[5] ? row_q[5] : row1_q[1]),
+    .b_wdata_i(clear_i ? '0 : word5_q),
     .b_rdata_o(rdata[1])
   );
 
-  // Lookups in stages 1 to 3, with what they need there.
-  logic  [3:1][1:0]              look_q;
-  kind_e                         kind1_q, kind2_q, kind3_q;
-  logic  [2:1][1:0][TagBits-1:0] tag_q;
-  logic  [TagBits-1:0]           tag3_q;
-  logic  [3:1][CounterBits-1:0]  counter_q;
-  set_t  [1:0]                   word2_q;
+  // Lookups in stages 2 to 4, with what they need there.
+  logic  [4:2][1:0]              look_q;
+  kind_e                         kind2_q, kind3_q, kind4_q;
+  logic  [3:2][1:0][TagBits-1:0] tag_q;
+  logic  [TagBits-1:0]           tag4_q;
+  logic  [4:2][CounterBits-1:0]  counter_q;
+  set_t  [1:0]                   word3_q;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       look_q <= '0;
     end else begin
-      look_q <= {look_q[2:1], fire0};
+      look_q <= {look_q[3:2], fire};
     end
   end
 
   // Not reset: qualified by look_q. A plain register behind the RAM becomes its output register.
   always_ff @(posedge clk_i) begin
-    kind1_q   <= kind0_q;
     kind2_q   <= kind1_q;
     kind3_q   <= kind2_q;
-    tag_q     <= {tag_q[1], tag0_q};
-    tag3_q    <= tag_q[2][0];
-    counter_q <= {counter_q[2:1], counter0_q};
-    word2_q   <= rdata;
+    kind4_q   <= kind3_q;
+    tag_q     <= {tag_q[2], tag1_q};
+    tag4_q    <= tag_q[3][0];
+    counter_q <= {counter_q[3:2], counter1_q};
+    word3_q   <= rdata;
   end
 
-  // --------------------------------------------------------------------- stage 2: the compare
+  // --------------------------------------------------------------------- stage 3: the compare
 
-  ways_t [1:0] match2;
-  ways_t       free2;
+  ways_t [1:0] match3;
+  ways_t       free3;
   ways_t       at_least_3, at_least_2, at_least_1;
 
   always_comb begin
     for (int unsigned w = 0; w < Ways; w++) begin
       for (int unsigned p = 0; p < 2; p++) begin
-        match2[p][w] = word2_q[p][w].valid && word2_q[p][w].tag == tag_q[2][p];
+        match3[p][w] = word3_q[p][w].valid && word3_q[p][w].tag == tag_q[3][p];
       end
-      free2[w]      = !word2_q[0][w].valid;
-      at_least_3[w] = word2_q[0][w].counter == CounterVictim;
-      at_least_2[w] = word2_q[0][w].counter[1];
-      at_least_1[w] = word2_q[0][w].counter != '0;
+      free3[w]      = !word3_q[0][w].valid;
+      at_least_3[w] = word3_q[0][w].counter == CounterVictim;
+      at_least_2[w] = word3_q[0][w].counter[1];
+      at_least_1[w] = word3_q[0][w].counter != '0;
     end
   end
 
   logic        dump_capture;
-  ways_t [1:0] match3_q;
-  ways_t       free3_q;       // lowest free way, alone
-  ways_t       victim3_q;     // lowest way with the greatest counter, alone
-  logic [1:0]  age3_q;        // what the greatest counter lacks to 3
-  set_t        word3_q;
+  ways_t [1:0] match4_q;
+  ways_t       free4_q;       // lowest free way, alone
+  ways_t       victim4_q;     // lowest way with the greatest counter, alone
+  logic [1:0]  age4_q;        // what the greatest counter lacks to 3
+  set_t        word4_q;
 
   always_ff @(posedge clk_i) begin
-    match3_q <= match2;
-    free3_q  <= lowest(free2);
+    match4_q <= match3;
+    free4_q  <= lowest(free3);
     if (|at_least_3) begin
-      victim3_q <= lowest(at_least_3);
-      age3_q    <= 2'd0;
+      victim4_q <= lowest(at_least_3);
+      age4_q    <= 2'd0;
     end else if (|at_least_2) begin
-      victim3_q <= lowest(at_least_2);
-      age3_q    <= 2'd1;
+      victim4_q <= lowest(at_least_2);
+      age4_q    <= 2'd1;
     end else if (|at_least_1) begin
-      victim3_q <= lowest(at_least_1);
-      age3_q    <= 2'd2;
+      victim4_q <= lowest(at_least_1);
+      age4_q    <= 2'd2;
     end else begin
-      victim3_q <= Ways'(1);
-      age3_q    <= 2'd3;
+      victim4_q <= Ways'(1);
+      age4_q    <= 2'd3;
     end
-    if (look_q[2][0] || dump_capture) begin
-      word3_q <= word2_q[0];
+    if (look_q[3][0] || dump_capture) begin
+      word4_q <= word3_q[0];
     end
   end
 
-  // -------------------------------------------------------------------- stage 3: the decision
+  // -------------------------------------------------------------------- stage 4: the decision
 
-  logic  full3, hit3;
-  ways_t insert3;
-  set_t  word3;
+  logic  full4, hit4;
+  ways_t insert4;
+  set_t  word4;
 
-  assign full3 = free3_q == '0;
-  assign hit3  = |match3_q[0];
+  assign full4 = free4_q == '0;
+  assign hit4  = |match4_q[0];
 
   always_comb begin
-    insert3 = '0;
-    if (!hit3) begin
-      unique case (kind3_q)
-        KindLearn: insert3 = full3 ? victim3_q : free3_q;
-        KindLoad:  insert3 = free3_q;
-        default:   insert3 = '0;
+    insert4 = '0;
+    if (!hit4) begin
+      unique case (kind4_q)
+        KindLearn: insert4 = full4 ? victim4_q : free4_q;
+        KindLoad:  insert4 = free4_q;
+        default:   insert4 = '0;
       endcase
     end
     for (int unsigned w = 0; w < Ways; w++) begin
-      word3[w] = word3_q[w];
-      if (insert3[w]) begin
-        word3[w].valid   = 1'b1;
-        word3[w].tag     = tag3_q;
-        word3[w].counter = kind3_q == KindLearn ? CounterInsert : counter_q[3];
-      end else if (kind3_q == KindLearn) begin
-        if (match3_q[0][w]) begin
-          word3[w].counter = CounterHit;
-        end else if (!hit3 && full3) begin
-          word3[w].counter = word3_q[w].counter + age3_q;
+      word4[w] = word4_q[w];
+      if (insert4[w]) begin
+        word4[w].valid   = 1'b1;
+        word4[w].tag     = tag4_q;
+        word4[w].counter = kind4_q == KindLearn ? CounterInsert : counter_q[4];
+      end else if (kind4_q == KindLearn) begin
+        if (match4_q[0][w]) begin
+          word4[w].counter = CounterHit;
+        end else if (!hit4 && full4) begin
+          word4[w].counter = word4_q[w].counter + age4_q;
         end
-      end else if (kind3_q == KindEvict && match3_q[0][w]) begin
-        word3[w].valid = 1'b0;
+      end else if (kind4_q == KindEvict && match4_q[0][w]) begin
+        word4[w].valid = 1'b0;
       end
     end
   end
 
-  // ------------------------------------------------------- stage 4: the result, the write back
+  // ------------------------------------------------------- stage 5: the result, the write back
 
   always_ff @(posedge clk_i) begin
-    word4_q <= word3;
+    word5_q <= word4;
     for (int unsigned p = 0; p < 2; p++) begin
-      if (look_q[3][p]) begin
-        res_hit_o[p] <= |match3_q[p];
-        res_way_o[p] <= encode(match3_q[p]);
+      if (look_q[4][p]) begin
+        res_hit_o[p] <= |match4_q[p];
+        res_way_o[p] <= encode(match4_q[p]);
       end
     end
-    if (look_q[3][0]) begin
-      res_rejected_o <= kind3_q == KindLoad && !hit3 && full3;
+    if (look_q[4][0]) begin
+      res_rejected_o <= kind4_q == KindLoad && !hit4 && full4;
     end
   end
 
@@ -300,7 +324,7 @@ module hotline_eal_bank import hotline_pkg::*, hotline_eal_pkg::*; #(
 
   logic       dump_want_q;     // the next set is to be read
   logic [2:1] dump_read_q;     // ... and where the read is
-  logic       dump_loaded_q;   // word3_q holds a set with heads left
+  logic       dump_loaded_q;   // word4_q holds a set with heads left
   ways_t      dump_pending_q;  // its valid entries that were no head yet
   logic       dump_head_q;
   logic       dump_advance;
@@ -318,7 +342,7 @@ module hotline_eal_bank import hotline_pkg::*, hotline_eal_pkg::*; #(
     dump_selected = '0;
     for (int unsigned w = 0; w < Ways; w++) begin
       if (dump_first[w]) begin
-        dump_selected |= word3_q[w];
+        dump_selected |= word4_q[w];
       end
     end
   end
@@ -350,7 +374,7 @@ module hotline_eal_bank import hotline_pkg::*, hotline_eal_pkg::*; #(
       dump_row_q <= dump_row_q + 1'b1;
     end
     if (dump_capture) begin
-      dump_pending_q <= ~free2;
+      dump_pending_q <= ~free3;
     end else if (dump_advance) begin
       dump_pending_q <= dump_rest;
     end
@@ -366,16 +390,17 @@ module hotline_eal_bank import hotline_pkg::*, hotline_eal_pkg::*; #(
 `ifndef SYNTHESIS
   // The RAM's second port has one user at a time.
   a_port_one_user: assert property (@(posedge clk_i) disable iff (!rst_ni)
-      $onehot0({fire0[1], update_q[4], clear_i}));
+      $onehot0({fire[1], update_q[5], clear_i}));
   // An id is in its set once at most; also catches a read of a set that was never swept.
   a_match_once: assert property (@(posedge clk_i) disable iff (!rst_ni)
-      (look_q[3][0] |-> $onehot0(match3_q[0])) and (look_q[3][1] |-> $onehot0(match3_q[1])));
-  a_issue_free: assert property (@(posedge clk_i) disable iff (!rst_ni)
-      lkp_issue_i |-> !lkp_wait_o);
+      (look_q[4][0] |-> $onehot0(match4_q[0])) and (look_q[4][1] |-> $onehot0(match4_q[1])));
+  a_move_free: assert property (@(posedge clk_i) disable iff (!rst_ni)
+      lkp_move_i |-> !lkp_wait_o);
   a_update_one: assert property (@(posedge clk_i) disable iff (!rst_ni)
-      lkp_issue_i && lkp_kind_i != KindRead |-> !lkp_valid_i[1]);
+      lkp_move_i && lkp_kind_i != KindRead |-> !lkp_valid_i[1]);
   a_dump_alone: assert property (@(posedge clk_i) disable iff (!rst_ni)
-      dump_start_i || dump_read || clear_i |-> look0_q == '0 && look_q == '0 && update_q == '0);
+      dump_start_i || dump_read || clear_i |->
+      look0_q == '0 && look1_q == '0 && look_q == '0 && update_q == '0);
 `endif
 
 endmodule
