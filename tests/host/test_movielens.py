@@ -145,6 +145,26 @@ def test_earlier_ratings_of_a_user_look_back_only(small: MovieLens) -> None:
         assert sorted(counts[users == user]) == [0, 1]
 
 
+def test_liked_shares_look_back_and_see_no_label_of_the_test_part(tmp_path: Path) -> None:
+    """Checked against a plain loop over the ratings in order of time."""
+    rng = np.random.default_rng(0)
+    ratings = [
+        f"{rng.choice([1, 2, 7])}\t{rng.choice([1, 2, 5, 9])}\t{rng.integers(1, 6)}\t{10 * n}"
+        for n in range(40)
+    ]
+    data = MovieLens.load(write(tmp_path, ratings=ratings), test_share=0.25)
+    rows = [tuple(map(int, rating.split("\t"))) for rating in ratings]
+    prior = np.mean([rating >= 4 for _, _, rating, _ in rows[:30]])
+    for key, name in ((0, "user_liked"), (1, "item_liked")):
+        expected = []
+        for number, row in enumerate(rows):
+            seen = [r[2] >= 4 for r in rows[: min(number, 30)] if r[key] == row[key]]
+            expected.append((sum(seen) + 5 * prior) / (len(seen) + 5))
+        column = movielens.DENSE.index(name)
+        raw = data._dense[:, column] * data.scale.deviation[column] + data.scale.mean[column]
+        np.testing.assert_allclose(raw, expected, atol=1e-6)
+
+
 # -------------------------------------------------------------------------------------- batches
 
 

@@ -49,9 +49,15 @@ LIKED = 4
 """Smallest rating that counts as label 1."""
 MISSING_YEAR = ("", "unkonwn", "V")
 """Years that the published files give where they have none (one is a title's roman number)."""
-DENSE = ("age", "year", "log_user_earlier", "log_item_ratings", "genres")
-"""Columns of ``Batch.dense``: the user's age, the film's year of release, log(1 + n) of the user's
-earlier ratings and of the film's ratings in the training part, number of genres."""
+DENSE = (
+    *("age", "year", "genres", "log_user_earlier", "log_item_ratings"),
+    *("user_liked", "item_liked"),
+)
+"""Columns of ``Batch.dense``: the user's age; the film's year of release and number of genres;
+log(1 + n) of the user's earlier ratings and of the film's ratings in the training part; shares of
+4 and 5 among the earlier ratings of the user and of the film that are in the training part."""
+LIKED_PRIOR = 5.0
+"""Weight of the overall share, in ratings, where a user or a film has few earlier ones."""
 DAY_S = 86_400
 _ID_MAX = 2**31 - 1
 _ISSUES_SHOWN = 5
@@ -382,6 +388,19 @@ def _index(values: list[str] | list[int]) -> tuple[npt.NDArray[np.int64], int]:
     return numbers.astype(np.int64), len(distinct)
 
 
+def _earlier(
+    key: npt.NDArray[np.int64], amount: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """For each entry [n] the sum of ``amount`` over the entries before it with the same key."""
+    order = np.argsort(key, kind="stable")
+    before = np.cumsum(amount[order]) - amount[order]
+    sizes = np.bincount(key)
+    starts = (np.cumsum(sizes) - sizes)[sizes > 0]
+    result = np.empty(len(key), dtype=np.float64)
+    result[order] = before - np.repeat(before[starts], sizes[sizes > 0])
+    return result
+
+
 class MovieLens:
     """Ratings with attributes of user, film and time; implements ``Dataset``.
 
@@ -441,18 +460,25 @@ class MovieLens:
 
         # Most users of the test part are new, so a user's count over the training part would be 0
         # there; the number of earlier ratings means the same in both parts.
-        by_user = np.argsort(user, kind="stable")
-        ratings = np.bincount(user, minlength=len(users))
-        earlier = np.empty(len(order), dtype=np.int64)
-        earlier[by_user] = np.arange(len(order)) - np.repeat(np.cumsum(ratings) - ratings, ratings)
-        item_ratings = np.bincount(item[:train], minlength=len(items))
+        everything = np.ones(len(order))
+        known = (np.arange(len(order)) < train).astype(np.float64)
+        liked = known * self._labels
+        prior = float(liked.sum()) / train
+
+        def liked_share(key: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+            """Looks back only, so that no sample's own label is among its inputs."""
+            good, count = _earlier(key, liked), _earlier(key, known)
+            return (good + LIKED_PRIOR * prior) / (count + LIKED_PRIOR)
+
         dense = np.stack(
             [
                 np.array([u.age for u in users], dtype=np.float64)[user],
                 np.array([i.year or np.nan for i in items], dtype=np.float64)[item],
-                np.log1p(earlier),
-                np.log1p(item_ratings)[item],
                 self._genre_lengths.astype(np.float64)[item],
+                np.log1p(_earlier(user, everything)),
+                np.log1p(np.bincount(item[:train], minlength=len(items)))[item],
+                liked_share(user),
+                liked_share(item),
             ],
             axis=1,
         )
