@@ -40,7 +40,7 @@ package hotline_pkg;
     ReasonOperation       = 8'd16,  // operation unknown, or not of this kernel
     ReasonRecordPointer   = 8'd17,  // RECORD null or misaligned
     ReasonPointer         = 8'd18,  // a pointer in use is null or misaligned
-    ReasonLookups         = 8'd19,  // too many lookups in the job, or not samples * lookups_per_sample
+    ReasonLookups         = 8'd19,  // too many in the job, or not samples * lookups_per_sample
     ReasonSamples         = 8'd20,  // too many samples
     ReasonBags            = 8'd21,  // too many bags
     ReasonLookupsPerSample = 8'd22, // more than LOOKUPS_MAX
