@@ -15,6 +15,7 @@ from hotline import cli
 from hotline.cli import checks, console
 from hotline.cli.checks import CORE, EXTRA, SIM, Check
 from hotline.errors import HotlineError
+from hotline.metrics.reporting import load_run
 
 Result = tuple[int, str, str]
 
@@ -255,3 +256,104 @@ def test_programs_that_are_missing_or_broken(
     broken.chmod(0o755)
     found = checks._program("g++", "x", "g++", "--version")
     assert not found.ok and "does not run" in found.found and "apt install g++" in found.remedy
+
+
+# ----------------------------------------------------------------------------------------- train
+
+SMALL = (
+    *("train", "--device", "reference", "--config", "tiny", "--batch-size", "64", "--dim", "4"),
+    *("--pin-rows", "5", "--bottom", "8", "--epochs", "1"),
+)
+
+
+def test_train_writes_figures_and_plots(hotline: Runner, folder: Path, tmp_path: Path) -> None:
+    result = tmp_path / "new" / "result"
+    code, out, err = hotline(
+        *SMALL, "--data", str(folder), "--compare", "plain", "--out", str(result)
+    )
+    assert code == 0, err
+    assert "popular samples" in out and "largest loss difference" in out
+    names = {"metrics.json", "hotline.json", "plain.json"}
+    names |= {"popularity.png", "loss.png", "timeline.png"}
+    assert {file.name for file in result.iterdir()} == names
+    found = json.loads((result / "metrics.json").read_text())
+    assert found["device"] == "reference" and found["steps"] == 22
+    assert found["learning_steps"] == 1
+    assert found["max_abs_loss_difference"] <= 1e-5
+    assert abs(found["auc"] - found["plain_auc"]) <= 1e-3
+    assert found["lookups_per_cycle"] is None and found["cycles"] == 0  # there is no clock
+    assert 0 <= found["popular_share"] <= 1
+    assert found["pinned_lookups"] > 0 and found["eal_lookups"] > 0
+    assert found["settings"]["batch_size"] == 64 and found["settings"]["schedule"] == "split"
+    run = load_run(result / "hotline.json")
+    assert [step.step for step in run.steps] == list(range(22))
+    stages = {span.stage for span in run.spans}
+    assert {"fragment", "non-popular", "update"} <= stages
+
+
+@pytest.mark.parametrize("schedule", ["split", "merged"])
+def test_train_json_is_all_of_stdout(hotline: Runner, folder: Path, schedule: str) -> None:
+    found = hotline.json(*SMALL, "--data", str(folder), "--steps", "5", "--schedule", schedule)
+    assert isinstance(found, dict)
+    assert found["steps"] == 5 and found["plain_auc"] is None
+
+
+def test_same_seed_same_figures(hotline: Runner, folder: Path) -> None:
+    def figures(seed: str) -> dict[str, object]:
+        found = hotline.json(*SMALL, "--data", str(folder), "--steps", "6", "--seed", seed)
+        assert isinstance(found, dict)
+        return {key: value for key, value in found.items() if "seconds" not in key}
+
+    one = figures("1")
+    assert figures("1") == one
+    assert figures("2")["final_loss"] != one["final_loss"]
+
+
+def test_runs_that_differ_end_with_1_after_writing(
+    hotline: Runner, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong embedding update must not pass, and its plots must be there to be looked at."""
+    import torch
+    from hotline.train import SGD
+
+    def wrong(
+        self: SGD,
+        weights: torch.Tensor,
+        state: object,
+        gradient: torch.Tensor,
+        step: int,
+        lr: float,
+    ) -> None:
+        weights.add_(gradient, alpha=-1.01 * lr)
+
+    monkeypatch.setattr(SGD, "update", wrong)
+    result = tmp_path / "result"
+    code, _, err = hotline(
+        *SMALL, "--data", str(folder), "--compare", "plain", "--lr", "1", "--out", str(result)
+    )
+    assert code == 1 and "the losses differ by" in err
+    assert (result / "loss.png").exists() and (result / "metrics.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["--device", "toaster"], "reference, sim"),
+        (["--config", "huge"], "tiny"),
+        (["--top", "64,x"], "--top"),
+        (["--bottom", "0"], "--bottom"),
+        (["--data", "nowhere"], "ml-100k"),
+        (["--out", "{file}/x"], "--out"),
+        (["--torch-device", "cuda"], "cuda"),
+    ],
+)
+def test_train_refuses_with_the_remedy(
+    hotline: Runner, folder: Path, arguments: list[str], what: str
+) -> None:
+    if "cuda" in arguments:
+        torch = pytest.importorskip("torch")
+        if torch.cuda.is_available():
+            pytest.skip("there is a GPU")
+    arguments = [text.format(file=folder / "ml-100k.user") for text in arguments]
+    code, out, err = hotline(*SMALL, "--data", str(folder), *arguments)
+    assert code == 1 and not out and what in err and "Traceback" not in err
