@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -313,17 +314,9 @@ def test_runs_that_differ_end_with_1_after_writing(
     hotline: Runner, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A wrong embedding update must not pass, and its plots must be there to be looked at."""
-    import torch
     from hotline.train import SGD
 
-    def wrong(
-        self: SGD,
-        weights: torch.Tensor,
-        state: object,
-        gradient: torch.Tensor,
-        step: int,
-        lr: float,
-    ) -> None:
+    def wrong(_: SGD, weights: Any, state: Any, gradient: Any, step: int, lr: float) -> None:
         weights.add_(gradient, alpha=-1.01 * lr)
 
     monkeypatch.setattr(SGD, "update", wrong)

@@ -110,7 +110,7 @@ def train(
     ] = Compare.NONE,
     epochs: Annotated[
         int, typer.Option(min=1, help="Passes over the data.", rich_help_panel=_MODEL)
-    ] = 2,
+    ] = 1,
     steps: Annotated[
         int | None,
         typer.Option(min=1, help="Stop after this many steps.", rich_help_panel=_MODEL),
@@ -142,7 +142,7 @@ def train(
             help="Learning rate. High ones amplify rounding: with --compare the runs then part.",
             rich_help_panel=_MODEL,
         ),
-    ] = 0.3,
+    ] = 0.1,
     optimizer: Annotated[
         Optimizer,
         typer.Option(help="Of the rows and of the dense layers.", rich_help_panel=_MODEL),
@@ -213,7 +213,7 @@ def train(
     Examples:
 
       hotline train --compare plain --out build/demo    the demo: real data, simulated RTL
-      hotline train --device reference --epochs 1       without the simulator
+      hotline train --device reference                  without the simulator
       hotline train --data synthetic --config zynq      larger tables, made-up data
     """
     import torch
@@ -308,7 +308,8 @@ def _introduce(settings: TrainerConfig, dataset: Dataset, device: Device) -> Non
         f"[bold]{escape(dataset.name)}[/]: {dataset.samples('train'):,} samples, "
         f"{group.total_rows:,} rows ({group.pinned_rows:,} pinned); "
         f"[bold]{capabilities.backend} {capabilities.config}[/]: EAL of "
-        f"{capabilities.eal_entries:,} rows, learned in {settings.learn_steps} steps"
+        f"{capabilities.eal_entries:,} rows, learned in {settings.learn_steps} steps",
+        soft_wrap=True,
     )
     if group.total_rows - group.pinned_rows <= capabilities.eal_entries:
         remark("the EAL holds every row that is not pinned, so all samples become popular")
