@@ -28,5 +28,12 @@ def test_read_engine(parameters: dict[str, int]) -> None:
 
 
 @pytest.mark.slow
-def test_read_engine_smallest() -> None:
-    run_bench("hotline_read_engine", "common", "cocotb_read_engine", SMALLEST)
+@pytest.mark.parametrize("parameters", [NARROW, WIDE, SMALLEST], ids=["narrow", "wide", "smallest"])
+def test_read_engine_long(parameters: dict[str, int]) -> None:
+    run_bench(
+        "hotline_read_engine",
+        "common",
+        "cocotb_read_engine",
+        parameters,
+        extra_env={"HOTLINE_EFFORT": "5"},
+    )

@@ -28,5 +28,12 @@ def test_write_engine(parameters: dict[str, int]) -> None:
 
 
 @pytest.mark.slow
-def test_write_engine_smallest() -> None:
-    run_bench("hotline_write_engine", "common", "cocotb_write_engine", SMALLEST)
+@pytest.mark.parametrize("parameters", [NARROW, WIDE, SMALLEST], ids=["narrow", "wide", "smallest"])
+def test_write_engine_long(parameters: dict[str, int]) -> None:
+    run_bench(
+        "hotline_write_engine",
+        "common",
+        "cocotb_write_engine",
+        parameters,
+        extra_env={"HOTLINE_EFFORT": "5"},
+    )
