@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 from collections import deque
 from collections.abc import Callable
@@ -13,7 +12,6 @@ from typing import Any
 
 import cocotb
 from cocotb.triggers import ClockCycles, RisingEdge
-from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 from hotline import registers as reg
 from hotline.arguments import POINTERS, Arguments
 from hotline.codes import MAGIC, VERSION, Operation, Reason, Status
@@ -23,6 +21,7 @@ from hotline.reference import FRAGMENTER, check_config
 from sim.bfm.axi import AxiMemory, AxiPort, Response, Timing
 from sim.bfm.axi_master import AxiMaster
 from sim.bfm.power import power_up
+from sim.bfm.register_host import Record, RegisterHost, decode
 
 CONFIG = kernel_config("tiny")
 RECORDS = 0xA5_0000_0000
@@ -49,18 +48,6 @@ GOOD = Arguments(
     segments=1,
     **dict.fromkeys(POINTERS, POINTER),
 )
-Record = dict[str, int]
-
-
-def decode(data: bytes) -> Record:
-    """The fields of a completion record."""
-    words = [int.from_bytes(data[i : i + 4], "little") for i in range(0, 64, 4)]
-    record: Record = {}
-    for entry in reg.RESULT_FIELDS:
-        value = words[entry.word] | (words[entry.word + 1] << 32 if entry.bits == 64 else 0)
-        record[entry.name] = (value & entry.mask) >> entry.shift
-    assert words[reg.RESULT_STATUS - reg.RESULT >> 2] >> 24 == 0, "the status word's top byte"
-    return record
 
 
 @dataclass
@@ -159,72 +146,12 @@ class FakeCore:
             dut.epoch_i.value = self.epoch
 
 
-class Host:
-    """The driver's side: arguments, start, completions."""
-
-    def __init__(self, dut: Any) -> None:
-        self.dut = dut
-        bus = AxiLiteBus.from_prefix(dut, "s_axi_control")
-        bus_log = logging.getLogger(f"cocotb.{dut._name}.s_axi_control")
-        bus_log.setLevel(logging.WARNING)  # two lines per access otherwise
-        self.axil = AxiLiteMaster(bus, dut.clk_i, dut.rst_ni, reset_active_level=False)
-        self.written: dict[str, int] = {}
-
-    async def read(self, offset: int) -> int:
-        """One register."""
-        data: bytes = (await self.axil.read(offset, 4)).data
-        return int.from_bytes(data, "little")
-
-    async def write(self, offset: int, value: int) -> None:
-        """One register."""
-        await self.axil.write(offset, value.to_bytes(4, "little"))
-
-    async def control(self) -> int:
-        """CONTROL."""
-        return await self.read(reg.CONTROL)
-
-    async def offer(self, arguments: Arguments) -> None:
-        """Writes the arguments that changed, and ``start``."""
-        for name, value in arguments.registers().items():
-            if self.written.get(name) != value:
-                await self.write(getattr(reg, name), value)
-                self.written[name] = value
-        await self.write(reg.CONTROL, reg.CONTROL_START_MASK)
-
-    async def until(self, mask: int, value: int, timeout: int = TIMEOUT) -> None:
-        """Polls CONTROL until the bits of ``mask`` are ``value``."""
-        for _ in range(timeout // 4):
-            if await self.control() & mask == value:
-                return
-        raise TimeoutError(f"CONTROL & {mask:#x} never became {value:#x}")
-
-    async def start(self, arguments: Arguments) -> None:
-        """Offers a job and waits until it is latched."""
-        await self.offer(arguments)
-        await self.until(reg.CONTROL_START_MASK, 0)
-
-    async def result(self) -> Record:
-        """RESULT."""
-        return decode((await self.axil.read(reg.RESULT, 64)).data)
-
-    async def resume(self) -> None:
-        """Takes the completion."""
-        await self.write(reg.CONTROL, reg.CONTROL_RESUME_MASK)
-
-    async def finish(self) -> Record:
-        """Waits for ``done`` and takes the completion."""
-        await self.until(reg.CONTROL_DONE_MASK, reg.CONTROL_DONE_MASK)
-        result = await self.result()
-        await self.resume()
-        return result
-
-
 @dataclass
 class Testbench:
     """Everything around the shell."""
 
     dut: Any
-    host: Host
+    host: RegisterHost
     core: FakeCore
     memory: AxiMemory
     master: AxiMaster
@@ -293,7 +220,13 @@ async def start(dut: Any, timing: Timing | None = None) -> Testbench:
     memory = AxiMemory(AxiPort(dut, bus), timing or Timing(latency=5, jitter=5))
     memory.add_region(RECORDS, RECORD_BYTES, 0xEE)
     memory.add_region(DATA, DATA_BYTES, random.randbytes(DATA_BYTES))
-    tb = Testbench(dut, Host(dut), FakeCore(dut), memory, AxiMaster(dut, "core_", bus))
+    tb = Testbench(
+        dut,
+        RegisterHost(dut, dut.clk_i, dut.rst_ni),
+        FakeCore(dut),
+        memory,
+        AxiMaster(dut, "core_", bus),
+    )
     cocotb.start_soon(memory.run())
     cocotb.start_soon(tb.core.run())
     cocotb.start_soon(tb.master.run())
