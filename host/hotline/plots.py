@@ -249,9 +249,27 @@ def _plot_difference(
 
 
 def choose_steps(spans: Sequence[Span], count: int = 5) -> tuple[int, ...]:
-    """Picks ``count`` successive mini-batches from the middle of a run, past its warm-up."""
-    steps = sorted({span.step for span in spans})
-    first = max(0, (len(steps) - count) // 2)
+    """Picks ``count`` successive mini-batches that took as long as most did.
+
+    That is the window of median duration; among equal ones that nearest to the middle of the run.
+    """
+    edges: dict[int, tuple[float, float]] = {}
+    for span in spans:
+        start, end = edges.get(span.step, (span.start, span.end))
+        edges[span.step] = (min(start, span.start), max(end, span.end))
+    steps = sorted(edges)
+    if len(steps) <= count:
+        return tuple(steps)
+    windows = range(len(steps) - count + 1)
+    lengths = np.array(
+        [
+            max(edges[s][1] for s in steps[w : w + count])
+            - min(edges[s][0] for s in steps[w : w + count])
+            for w in windows
+        ]
+    )
+    usual = np.abs(lengths - np.median(lengths)).round(6)
+    first = min(windows, key=lambda w: (usual[w], abs(w - len(windows) / 2)))
     return tuple(steps[first : first + count])
 
 
@@ -294,7 +312,7 @@ def plot_timeline(
                 edgecolor="white",
                 linewidth=0.8,
             )
-            if length > 0.02 * extent * factor:  # else the number would not fit into the bar
+            if length > (0.006 + 0.009 * len(str(span.step))) * extent * factor:  # else no room
                 axes.text(
                     start + length / 2,
                     lane,
