@@ -7,3 +7,7 @@ fragmenter/hotline_splitter.sv
 fragmenter/hotline_bounds_check.sv
 fragmenter/hotline_cold_picker.sv
 fragmenter/hotline_cold_tracker.sv
+fragmenter/hotline_assembler.sv
+fragmenter/hotline_fragment_reader.sv
+fragmenter/hotline_job_closer.sv
+fragmenter/hotline_fragmenter.sv

@@ -1,0 +1,40 @@
+# Copyright Hotline contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""The fragmenter core: the tiny configuration, and a small one on a 512-bit bus."""
+
+from __future__ import annotations
+
+import pytest
+
+from hotline.config import kernel_config
+from sim.runner import run_bench
+
+
+def _tiny() -> dict[str, int]:
+    parameters = kernel_config("tiny").verilog_parameters()
+    del parameters["ClockKhz"]
+    # Small, so that their limits are met.
+    return {**parameters, "ChunkBeats": 8, "GenerationBits": 3}
+
+
+def _wide() -> dict[str, int]:
+    return {
+        **_tiny(), "BusBits": 512, "EalSets": 8, "EalWays": 4, "EalBanks": 4, "ColdRowsMax": 64,
+        "LookupsMax": 48, "ColdLanes": 4, "BurstBeats": 4, "ReadOutstanding": 4,
+        "WriteOutstanding": 3,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("parameters", [_tiny(), _wide()], ids=["tiny", "wide"])
+def test_fragmenter(parameters: dict[str, int]) -> None:
+    run_bench("hotline_fragmenter", "fragmenter", "cocotb_fragmenter", parameters)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parameters", [_tiny(), _wide()], ids=["tiny", "wide"])
+@pytest.mark.parametrize("seed", range(4))
+def test_fragmenter_long(parameters: dict[str, int], seed: int) -> None:
+    run_bench(
+        "hotline_fragmenter", "fragmenter", "cocotb_fragmenter", parameters, seed=seed,
+        extra_env={"HOTLINE_LONG": "5"},
+    )  # fmt: skip
