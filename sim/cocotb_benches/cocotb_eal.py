@@ -18,7 +18,6 @@ import cocotb
 import numpy as np
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
-
 from hotline.codes import Operation
 from hotline.device.base import ENTRY
 from hotline.reference import Eal, unpermute
@@ -100,7 +99,8 @@ class Testbench:
         self.sent_at: list[int] = []
         self.received_at: list[int] = []
         self.stalls = 0
-        Clock(dut.clk_i, 4, unit="ns").start()
+        dut.rst_ni.value = 0
+        Clock(dut.clk_i, 4, unit="ns").start(start_high=False)
         cocotb.start_soon(self._count())
 
     async def _count(self) -> None:
@@ -180,7 +180,9 @@ class Testbench:
             random.getrandbits(self.user_bits),
         )
 
-    def slices(self, operation: int, ids: Sequence[int], counters: Sequence[int] = ()) -> list[Slice]:
+    def slices(
+        self, operation: int, ids: Sequence[int], counters: Sequence[int] = ()
+    ) -> list[Slice]:
         """Slices that hold the ids in order, all lanes used."""
         return [
             self.slice(
@@ -340,25 +342,29 @@ def zipf_rows(count: int, rows: int, generator: np.random.Generator) -> np.ndarr
     return drawn[:count]
 
 
+# fmt: off
+CRITEO_KAGGLE = (
+    1460, 583, 10131227, 2202608, 305, 24, 12517, 633, 3, 93145, 5683, 8351593, 3194,
+    27, 14992, 5461306, 10, 5652, 2173, 4, 7046547, 18, 15, 286181, 105, 142572,
+)
+# fmt: on
+
+
 def criteo_shaped(samples: int) -> tuple[np.ndarray, int]:
     """Row ids of Criteo Kaggle's shape, sample-major, and the number of pinned rows.
 
-    26 tables with the data set's cardinalities, small ones first; Zipf 1.1; tables up to 16,384
-    rows are pinned, so that 31 % of the lookups reach the EAL.
+    The data set's 26 tables in its order; row space with small tables first; Zipf 1.1 in each;
+    tables up to 16,384 rows are pinned, so that 31 % of the lookups reach the EAL.
     """
-    cardinalities = sorted(
-        [1460, 583, 10131227, 2202608, 305, 24, 12517, 633, 3, 93145, 5683, 8351593, 3194, 27]
-        + [14992, 5461306, 10, 5652, 2173, 4, 7046547, 18, 15, 286181, 105, 142572]
-    )
     generator = np.random.default_rng(random.getrandbits(32))
-    columns, base = [], 0
-    for rows in cardinalities:
-        columns.append(base + zipf_rows(samples, rows, generator) - 1)
-        base += rows
-    # The data set's columns are not ordered by cardinality.
-    order = generator.permutation(len(columns))
-    ids = np.stack([columns[i] for i in order], axis=1).reshape(-1)
-    return ids, sum(rows for rows in cardinalities if rows <= 16_384)
+    base = {}
+    total = 0
+    for rows in sorted(CRITEO_KAGGLE):
+        base[rows] = total
+        total += rows
+    columns = [base[rows] + zipf_rows(samples, rows, generator) - 1 for rows in CRITEO_KAGGLE]
+    pinned_rows = sum(rows for rows in CRITEO_KAGGLE if rows <= 16_384)
+    return np.stack(columns, axis=1).reshape(-1), pinned_rows
 
 
 # --------------------------------------------------------------------------------------- behaviour
@@ -616,8 +622,10 @@ async def criteo_shaped_rates(dut: Any) -> None:
     read = await rate(tb, tb.slices(Operation.FRAGMENT, ids.tolist()))
     dut._log.info(f"{tb.lanes} lanes, {tb.banks} banks: FRAGMENT {read:.3f}, LEARN {learn:.3f}")
     assert 0.28 < np.mean(ids >= pinned_rows) < 0.34
-    # Per shape: (least FRAGMENT, least LEARN); with few sets LEARN mostly waits for the set.
-    least_read, least_learn = {16: (0.97, 0.5), 2: (1, 0.7), 4: (0.9, 0.25)}[tb.lanes]
+    # With few sets LEARN waits for the set more often. 16 lanes: 0.47 with 256 sets.
+    least_read, least_learn = {16: (0.97, 0.4), 2: (1, 0.7), 4: (0.9, 0.25)}[tb.lanes]
+    if tb.sets >= 32_768:
+        least_learn = 0.55
     assert read >= least_read
     assert learn >= least_learn
 

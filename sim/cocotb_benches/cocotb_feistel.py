@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
-
 from hotline.reference import permute
 
 LATENCY = 9
@@ -39,7 +38,8 @@ class Testbench:
         self.dut = dut
         self.lanes = int(dut.Lanes.value)
         self.seen: dict[str, list[Beat]] = {"": [], "permuted_": [], "restored_": []}
-        Clock(dut.clk_i, 4, unit="ns").start()
+        dut.rst_ni.value = 0
+        Clock(dut.clk_i, 4, unit="ns").start(start_high=False)
 
     async def reset(self) -> None:
         """Resets the block and starts the monitor."""

@@ -31,9 +31,9 @@
 /// Throughput  FRAGMENT: 1 slice per cycle without bank conflicts; else the largest number of
 ///             its lookups in one bank / 2, in cycles. LEARN, LOAD, EVICT: the largest number in
 ///             one bank, and up to 4 cycles more for each lookup of a set that was updated in the
-///             last 4 cycles. Measured with Criteo-shaped ids (31 % of lookups not pinned), 16 lanes, 32
-///             banks: FRAGMENT 0.99 slices per cycle, LEARN 0.6. All lookups in one set: FRAGMENT
-///             2 lookups per cycle, LEARN 1 in 5 cycles.
+///             last 4 cycles. Measured with Criteo-shaped ids (31 % of lookups not pinned), 16
+///             lanes, 32 banks: FRAGMENT 0.99 slices per cycle, LEARN 0.6. All lookups in one set:
+///             FRAGMENT 2 lookups per cycle, LEARN 1 in 5 cycles.
 ///             CLEAR: Sets / Banks + 2 cycles. DUMP: 1 cycle per entry and per empty set, and 5
 ///             more per set with one bank.
 /// Latency     21 cycles from taking a slice to the cycle that offers its result, without stalls.
@@ -763,27 +763,34 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
   assign ent_void_o    = ent_out.empty;
 
 `ifndef SYNTHESIS
+  // Before the first reset registers are random: nothing is asserted.
+  logic reset_seen_q;
+  initial reset_seen_q = 1'b0;
+  always @(posedge clk_i) begin
+    reset_seen_q <= reset_seen_q || !rst_ni;
+  end
+
   // The credit holds: what arrives at a FIFO finds room.
-  a_room: assert property (@(posedge clk_i) disable iff (!rst_ni)
+  a_room: assert property (@(posedge clk_i) disable iff (!rst_ni || !reset_seen_q)
       (permuted_valid |-> permuted_ready) and (merged_done_q |-> merged_ready) and
       (row_valid |-> ent_in_ready));
-  a_counts: assert property (@(posedge clk_i) disable iff (!rst_ni)
+  a_counts: assert property (@(posedge clk_i) disable iff (!rst_ni || !reset_seen_q)
       permuted_count <= slices_inside && merged_count <= slices_inside &&
       ent_count <= entries_inside_q);
-  a_merge_has_request: assert property (@(posedge clk_i) disable iff (!rst_ni)
+  a_merge_has_request: assert property (@(posedge clk_i) disable iff (!rst_ni || !reset_seen_q)
       merge_valid |-> req_out_valid);
-  a_alone: assert property (@(posedge clk_i) disable iff (!rst_ni)
+  a_alone: assert property (@(posedge clk_i) disable iff (!rst_ni || !reset_seen_q)
       state_q != StRun |-> !slice_valid_q && !group_q.valid && !token_q[0].valid &&
                            !token_q[1].valid);
-  a_hit_or_pinned: assert property (@(posedge clk_i) disable iff (!rst_ni)
+  a_hit_or_pinned: assert property (@(posedge clk_i) disable iff (!rst_ni || !reset_seen_q)
       res_valid_o |-> (res_hit_o & res_pinned_o) == '0 &&
                       ((res_hit_o | res_pinned_o | res_rejected_o) & ~res_mask_o) == '0);
-  a_req_stable: assert property (@(posedge clk_i) disable iff (!rst_ni)
+  a_req_stable: assert property (@(posedge clk_i) disable iff (!rst_ni || !reset_seen_q)
       req_valid_i && !req_ready_o |=>
       req_valid_i && $stable({req_operation_i, req_mask_i, req_ids_i, req_counters_i, req_user_i}));
-  a_clear_held: assert property (@(posedge clk_i) disable iff (!rst_ni)
+  a_clear_held: assert property (@(posedge clk_i) disable iff (!rst_ni || !reset_seen_q)
       clear_valid_i && !clear_ready_o |=> clear_valid_i);
-  a_dump_held: assert property (@(posedge clk_i) disable iff (!rst_ni)
+  a_dump_held: assert property (@(posedge clk_i) disable iff (!rst_ni || !reset_seen_q)
       dump_valid_i && !dump_ready_o |=> dump_valid_i);
 `endif
 

@@ -388,17 +388,24 @@ module hotline_eal_bank import hotline_pkg::*, hotline_eal_pkg::*; #(
   end
 
 `ifndef SYNTHESIS
+  // Before the first reset registers are random: nothing is asserted.
+  logic reset_seen_q;
+  initial reset_seen_q = 1'b0;
+  always @(posedge clk_i) begin
+    reset_seen_q <= reset_seen_q || !rst_ni;
+  end
+
   // The RAM's second port has one user at a time.
-  a_port_one_user: assert property (@(posedge clk_i) disable iff (!rst_ni)
+  a_port_one_user: assert property (@(posedge clk_i) disable iff (!rst_ni || !reset_seen_q)
       $onehot0({fire[1], update_q[5], clear_i}));
   // An id is in its set once at most; also catches a read of a set that was never swept.
-  a_match_once: assert property (@(posedge clk_i) disable iff (!rst_ni)
+  a_match_once: assert property (@(posedge clk_i) disable iff (!rst_ni || !reset_seen_q)
       (look_q[4][0] |-> $onehot0(match4_q[0])) and (look_q[4][1] |-> $onehot0(match4_q[1])));
-  a_move_free: assert property (@(posedge clk_i) disable iff (!rst_ni)
+  a_move_free: assert property (@(posedge clk_i) disable iff (!rst_ni || !reset_seen_q)
       lkp_move_i |-> !lkp_wait_o);
-  a_update_one: assert property (@(posedge clk_i) disable iff (!rst_ni)
+  a_update_one: assert property (@(posedge clk_i) disable iff (!rst_ni || !reset_seen_q)
       lkp_move_i && lkp_kind_i != KindRead |-> !lkp_valid_i[1]);
-  a_dump_alone: assert property (@(posedge clk_i) disable iff (!rst_ni)
+  a_dump_alone: assert property (@(posedge clk_i) disable iff (!rst_ni || !reset_seen_q)
       dump_start_i || dump_read || clear_i |->
       look0_q == '0 && look1_q == '0 && look_q == '0 && update_q == '0);
 `endif
