@@ -145,7 +145,31 @@ def test_disjoint_and_returning_rows(lookahead: int) -> None:
             ours, _ = train_pipeline(embedding, batches, lr=1.0, schedule="split")
             oracle, _ = train_oracle(group, batches, lr=1.0)
             assert_equal_models(ours, oracle, group, 1e-12)
-            # Rows pass from batch to batch on the device: with look-ahead fewer are gathered.
+
+
+@pytest.mark.parametrize("lookahead", [1, 2])
+def test_a_write_back_that_outlives_its_tail(lookahead: int) -> None:
+    """Batches between pass all their rows on, so nothing pushes the first scatter to its end.
+
+    Its tail has been used again when its rows are needed: they must come from elsewhere.
+    """
+    group = Group((TableConfig("t", 64, 2),), (FeatureConfig("f", "t", 2),), pin_bytes=0)
+    rng = np.random.default_rng(15)
+    batches = []
+    for number in range(48):
+        first = [0, *[10 + number // 4 * 2] * (lookahead + 1), 0, 0][number % (lookahead + 3)]
+        ids = np.array([first, first + 1] * 3)
+        rows = RowBatch(ids.astype(np.uint32), 3, 1, 2)
+        dense = torch.from_numpy(rng.normal(size=(3, 3)))
+        batches.append(MiniBatch(rows, dense, torch.zeros(3, dtype=torch.float64)))
+    for seed in range(8):
+        with (
+            LateDevice("tiny", seed=seed) as device,
+            HotlineEmbedding(group, device, dtype=torch.float64, lookahead=lookahead) as embedding,
+        ):
+            ours, _ = train_pipeline(embedding, batches, lr=1.0, schedule="split")
+            oracle, _ = train_oracle(group, batches, lr=1.0)
+            assert_equal_models(ours, oracle, group, 1e-12)
 
 
 @pytest.mark.parametrize("seed", range(8))
