@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hotline import reference
-from hotline.arguments import Arguments
+from hotline.arguments import POINTERS, Arguments
 from hotline.codes import FLAG_PLAIN_LIST, TOTAL_ROWS_MAX, Operation, Reason, Status
 from hotline.config import KernelConfig
 from hotline.device.base import (
@@ -469,7 +469,7 @@ class Scoreboard:
             "popular": samples,
             "nonpopular": samples,
             "bitmap": -(-samples // 32),
-            "cold_rows": min(count, case.cold_rows_max),
+            "cold_rows": min(count, max(case.cold_rows_max, 1)),
         }
         arrays = {name: Guarded(self.device, (n,), np.uint32) for name, n in sizes.items()}
         arrays["ids"] = self._put(case.ids)
@@ -525,6 +525,7 @@ class Scoreboard:
     def _refused(self, case: Case) -> Reason:
         """What BAD_CONFIG would say; the pointers are good."""
         plain = case.operation is Operation.LOAD and case.ids.dtype != ENTRY
+        pointers = dict.fromkeys(POINTERS, 64)
         arguments = Arguments(
             operation=case.operation,
             lookups=len(case.ids),
@@ -539,13 +540,7 @@ class Scoreboard:
             segments=len(self.store),
             segment_shift=self._shift,
             flags=FLAG_PLAIN_LIST if plain else 0,
-            **dict.fromkeys(
-                (
-                    "record", "ids", "offsets", "indices", "popular", "nonpopular", "bitmap",
-                    "cold", "records", "store",
-                ),
-                64,
-            ),
+            **pointers,
         )
         return reference.check_config(arguments, self.config)
 

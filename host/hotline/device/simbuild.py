@@ -35,6 +35,8 @@ HARNESS = Path(__file__).parent / "verilated"
 TOPS = {"fragmenter": "hotline_fragmenter_top", "gatherer": "hotline_gatherer_top"}
 JOBS = 2
 """Compilers at a time."""
+_LARGE = 200_000
+"""Sources of at least this many bytes are compiled on their own."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +194,7 @@ def _compiler_flags(options: BuildOptions) -> list[str]:
     trace = {"": 0, "vcd": 1, "fst": 2}[options.waves]
     return [
         "-std=c++17",
-        "-O2",
+        "-O1" if options.check else "-O2",  # tests build more often than they run long
         "-fPIC",
         # Libraries of several configurations may be in one process; nothing of them may merge.
         "-fvisibility=hidden",
@@ -254,8 +256,11 @@ class _Build:
     def into(self, path: Path) -> None:
         if self.options.waves == "fst" and not has_fst():
             raise BuildError("FST waveforms need the headers lz4.h and zlib.h; use a .vcd path")
+        for stale in self.folder.glob(f"{path.stem}-*"):
+            if stale.is_dir():  # of a build that was killed; the lock says that none runs
+                shutil.rmtree(stale, ignore_errors=True)
         with (
-            tempfile.TemporaryDirectory(dir=self.folder, prefix=f"{self.config.name}-") as name,
+            tempfile.TemporaryDirectory(dir=self.folder, prefix=f"{path.stem}-") as name,
             _progress(f"Building simulated device '{self.config.name}'") as step,
         ):
             work = Path(name)
@@ -321,12 +326,10 @@ class _Build:
                 source = self.tools.include / name
                 tasks.append(([*flags, *include, *hooks, "-c", str(source)], target))
         for kernel in TOPS:
-            for source in sorted((work / kernel).glob("*.cpp")):
-                # Code that runs only once is not worth the optimiser's time.
-                own = [*flags, "-O0"] if "__Slow" in source.name else flags
+            for source, own in self._units(work / kernel):
                 target = source.with_suffix(".o")
                 objects.append(target)
-                tasks.append(([*own, *include, *hooks, "-c", str(source)], target))
+                tasks.append(([*flags, *own, *include, *hooks, "-c", str(source)], target))
         target = work / "harness.o"
         objects.append(target)
         source = HARNESS / "harness.cpp"
@@ -342,9 +345,8 @@ class _Build:
             )
             part.replace(target)
 
-        largest_first = sorted(tasks, key=lambda task: -Path(task[0][-1]).stat().st_size)
         with ThreadPoolExecutor(JOBS) as pool:
-            futures = [pool.submit(compile_one, task) for task in largest_first]
+            futures = [pool.submit(compile_one, task) for task in tasks]
             try:
                 for done, future in enumerate(as_completed(futures)):
                     step("C++", done + 1, len(tasks))
@@ -353,6 +355,27 @@ class _Build:
                 pool.shutdown(cancel_futures=True)
                 raise
         return objects
+
+
+    @staticmethod
+    def _units(folder: Path) -> list[tuple[Path, list[str]]]:
+        """Groups Verilator's sources into few units: their common headers take seconds each.
+
+        Code that runs only once is not worth the optimiser's time.
+        """
+        sources = sorted(folder.glob("*.cpp"))
+        slow = [source for source in sources if "__Slow" in source.name]
+        fast = [source for source in sources if source not in slow]
+        large = [source for source in fast if source.stat().st_size >= _LARGE]
+        units = [(source, list[str]()) for source in large]
+        for name, group, own in (
+            ("unit_small.cpp", [source for source in fast if source not in large], []),
+            ("unit_slow.cpp", slow, ["-O0"]),
+        ):
+            unit = folder / name
+            unit.write_text("".join(f'#include "{source.name}"\n' for source in group))
+            units.append((unit, own))
+        return units
 
 
 @contextlib.contextmanager

@@ -182,6 +182,7 @@ class Kernel : public KernelBase {
   void evaluate(uint64_t cycle) {
     Evaluation here{name_, cycle, &violation_};
     evaluation = &here;
+    context_.time(cycle);  // for messages
     top_->eval();
     evaluation = nullptr;
   }
