@@ -19,13 +19,21 @@ from torch import Tensor, nn
 from hotline.errors import ConfigError
 
 
+def _linear(width: int, out: int, dtype: torch.dtype) -> nn.Linear:
+    """A layer without values: unlike ``nn.Linear`` it draws nothing from the global generator."""
+    layer: nn.Linear = nn.utils.skip_init(  # type: ignore[no-untyped-call]
+        nn.Linear, width, out, dtype=dtype
+    )
+    return layer
+
+
 def mlp(
     sizes: Sequence[int], *, last_relu: bool, generator: torch.Generator, dtype: torch.dtype
 ) -> nn.Sequential:
     """Linear layers with ReLU between; weights N(0, 2 / (in + out)), biases N(0, 1 / out)."""
     layers: list[nn.Module] = []
     for n, (width, out) in enumerate(itertools.pairwise(sizes)):
-        layer = nn.Linear(width, out, dtype=dtype)
+        layer = _linear(width, out, dtype)
         with torch.no_grad():
             layer.weight.normal_(0.0, (2.0 / (width + out)) ** 0.5, generator=generator)
             layer.bias.normal_(0.0, (1.0 / out) ** 0.5, generator=generator)
