@@ -13,6 +13,8 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import shlex
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,6 +39,10 @@ def _tool_environment() -> None:
     # The wheel's verilated.mk leaves the first empty, which breaks parallel builds. The compiler
     # takes minutes to optimise the constructors of a kernel's symbol table, which run once.
     os.environ["MAKEFLAGS"] = "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O1 OPT_SLOW=-O0"
+    # Verilator's own sources are compiled once, not in every build.
+    os.environ["OBJCACHE"] = shutil.which("ccache") or shlex.join(
+        [sys.executable, str(ROOT / "sim" / "objcache.py"), str(BUILD / "objects")]
+    )
 
 
 def run_bench(
@@ -101,7 +107,7 @@ def run_bench(
     try:
         runner.test(
             hdl_toplevel=toplevel,
-            test_module=bench,
+            test_module=["sim.time_zero", bench],
             testcase=testcase,
             seed=seed,
             build_dir=build_dir,
