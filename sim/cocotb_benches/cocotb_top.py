@@ -134,14 +134,14 @@ async def fragmenter_runs_jobs(dut: Any) -> None:
     eal = Eal(CONFIG.eal_sets, CONFIG.eal_ways)
     rows, pinned, samples, length = 5000, 20, 40, 4
     draw = np.random.default_rng(random.getrandbits(32))
-    ids = (rows * draw.random(300) ** 4).astype("<u4")
+    ids = (rows * draw.random(300) ** 12).astype("<u4")
     tb.put(IDS, ids)
     result = await tb.job(
         operation=Operation.LEARN, ids=IDS, lookups=len(ids), total_rows=rows, pinned_rows=pinned
     )
     same(result, eal.learn(ids, rows, pinned))
 
-    ids = (rows * draw.random(samples * length) ** 4).astype("<u4")
+    ids = (rows * draw.random(samples * length) ** 12).astype("<u4")
     cold_base = pinned + CONFIG.eal_entries
     want = fragment(
         eal, ids, samples=samples, total_rows=rows, pinned_rows=pinned, cold_base=cold_base,
