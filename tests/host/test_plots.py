@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from dataclasses import replace
@@ -25,7 +26,7 @@ from hotline.metrics.reporting import (
     save_run,
     write_json,
 )
-from hotline.plots import choose_steps, plot_loss, plot_popularity, plot_timeline
+from hotline.plots import busy, choose_steps, plot_loss, plot_popularity, plot_timeline
 from matplotlib.image import imread
 
 
@@ -202,6 +203,44 @@ def test_timeline_shows_usual_steps_from_the_middle(tmp_path: Path) -> None:
     assert 50 not in choose_steps(slow)
     plot_timeline(tmp_path / "x.png", spans, device="sim")
     assert ink(tmp_path / "x.png") > 0.02
+
+
+def test_jobs_of_one_kernel_do_not_overlap() -> None:
+    """A job begins where the one before ended, and ends at the latest when a later one did."""
+    spans = [
+        Span(0, "fragment", 0.0, 2.0),
+        Span(1, "fragment", 1.0, 3.0),  # queued for a second
+        Span(0, "scatter", 1.0, 6.0),  # the host looked late: the gather behind it was done at 5
+        Span(1, "gather", 2.0, 5.0),
+        Span(1, "scatter", 7.0, 8.0),
+        Span(0, "popular", 1.0, 6.0),  # of another place: not touched
+    ]
+    assert set(busy(spans)) == {
+        Span(0, "fragment", 0.0, 2.0),
+        Span(1, "fragment", 2.0, 3.0),
+        Span(0, "scatter", 1.0, 3.0),
+        Span(1, "gather", 3.0, 5.0),
+        Span(1, "scatter", 7.0, 8.0),
+        Span(0, "popular", 1.0, 6.0),
+    }
+
+
+def test_busy_times_lie_within_the_spans() -> None:
+    rng = np.random.default_rng(4)
+    starts = np.sort(rng.random(200))
+    spans = [
+        Span(n, ("gather", "scatter")[n % 2], float(s), float(s + rng.random() * 0.05))
+        for n, s in enumerate(starts)
+    ]
+    found = busy(spans)
+    by_job = {(span.step, span.stage): span for span in spans}
+    assert len(found) > 100
+    for span in found:
+        whole = by_job[span.step, span.stage]
+        assert whole.start <= span.start < span.end <= whole.end + 1e-12
+    found.sort(key=lambda span: span.start)
+    for before, after in itertools.pairwise(found):
+        assert before.end <= after.start + 1e-12
 
 
 def test_nothing_to_draw_is_an_error(tmp_path: Path) -> None:
