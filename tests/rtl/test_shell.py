@@ -1,20 +1,24 @@
 # Copyright Hotline contributors.
 # SPDX-License-Identifier: Apache-2.0
-"""hotline_shell with the parameters of the smallest fragmenter."""
+"""hotline_shell with the parameters of the smallest fragmenter; widest bus, blind core."""
 
 from __future__ import annotations
 
+import pytest
 from hotline.config import kernel_config
 from hotline.reference import FRAGMENTER
 
 from sim.runner import run_bench
 
 
-def test_shell() -> None:
+@pytest.mark.parametrize(
+    ("bus_bits", "sees_errors"), [(64, 1), pytest.param(512, 0, marks=pytest.mark.slow)]
+)
+def test_shell(bus_bits: int, sees_errors: int) -> None:
     config = kernel_config("tiny")
     parameters = {
         "Operations": sum(1 << operation for operation in FRAGMENTER),
-        "BusBits": config.bus_bits,
+        "BusBits": bus_bits,
         "EalSets": config.eal_sets,
         "EalWays": config.eal_ways,
         "LookupsMax": config.lookups_max,
@@ -24,5 +28,6 @@ def test_shell() -> None:
         "WriteOutstanding": config.write_outstanding,
         "ClockKhz": config.clock_khz,
         "BuildId": 0x1234_ABCD,
+        "CoreSeesErrors": sees_errors,
     }
     run_bench("hotline_shell", "shell", "cocotb_shell", parameters)
