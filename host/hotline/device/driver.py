@@ -50,6 +50,8 @@ DEFAULT_TIMEOUT = 60.0
 """Seconds that a job may take unless told otherwise."""
 ABORT_TIMEOUT = 1.0
 """Seconds that a kernel gets to answer the abort of a job that took too long."""
+_WATCH = 0.25
+"""Seconds after which a thread that waits for an interrupt looks whether another took it."""
 JOBS_MAX = 2
 """Jobs of one kernel in flight: one running, one queued."""
 
@@ -160,6 +162,7 @@ class _State:
         self.running: deque[_Pending] = deque()  # started, completion not taken
         self.records: list[npt.NDArray[np.uint32]] = []  # free completion records
         self.aborting = False
+        self.watched = False  # a thread waits for the interrupt; the others wait for that thread
 
     @property
     def count(self) -> int:
@@ -495,25 +498,32 @@ class RegisterDevice(Device):
     def _wait(self, handle: RegisterHandle, timeout: float | None) -> None:
         """Returns when the handle is over; marks the device dead at the time-out."""
         kernel = handle.kernel
+        state = self._states[kernel]
         limit = self.timeout if timeout is None else timeout
         deadline = time.monotonic() + limit
         while not handle._over:
             remaining = deadline - time.monotonic()
-            if remaining > 0 and not self._subscribed:
-                self._interrupt(kernel, remaining)
-                self._take(kernel)
-                continue
             with self._lock:
                 if handle._over:
                     return
                 self._check_open()
                 self._check_alive()
-                if remaining > 0:
+                if remaining <= 0:
+                    self._guarded(kernel, self._take_locked)  # a last look
+                    if not handle._over:
+                        self._fail_timeout(kernel, f"did not finish a job within {limit:g} s")
+                    return
+                if self._subscribed or state.watched:
                     self._lock.wait(remaining)
                     continue
-                self._guarded(kernel, self._take_locked)  # a last look
-                if not handle._over:
-                    self._fail_timeout(kernel, f"did not finish a job within {limit:g} s")
+                state.watched = True
+            try:
+                self._interrupt(kernel, min(remaining, _WATCH))
+            finally:
+                with self._lock:
+                    state.watched = False
+                    self._lock.notify_all()
+            self._take(kernel)
 
     def _interrupt(self, kernel: Kernel, timeout: float) -> None:
         try:

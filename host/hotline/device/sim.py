@@ -417,8 +417,9 @@ class SimTransport:
             self._waiters[kernel] += 1
         try:
             while True:
-                if self.state(kernel).interrupt:
-                    return True
+                state = self.state(kernel)
+                if state.interrupt or state.starts == state.resumes:
+                    return bool(state.interrupt)  # without a job in flight there will be none
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:
                     return False
