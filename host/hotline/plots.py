@@ -96,7 +96,7 @@ def plot_popularity(
         if logarithmic
         else np.linspace(0, len(popularity.counts), 600).astype(np.int64)
     )
-    with _figure(path, 8, 4.6) as figure:
+    with _figure(path, 8, 4.8) as figure:
         axes = figure.add_subplot()
         rows = points + pinned
         lookups = popularity.lookup_share(points)
@@ -122,7 +122,7 @@ def plot_popularity(
         else:
             axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
             axes.set_xlim(0, total)
-        axes.legend(loc="lower right")
+        figure.legend(loc="outside lower center", ncols=2)
         if eal_entries is not None:
             _mark_hot_set(axes, popularity, eal_entries, measured_share)
 
@@ -140,9 +140,12 @@ def _mark_hot_set(
         axes.plot([hot], [measured_share], "D", color=RED, markersize=8)
         lines.append((f"{measured_share:.0%} in this run", RED))
     place = axes.transAxes.inverted().transform(axes.transData.transform((hot, 0)))[0]
-    left = place > 0.7
     lower = ideal if measured_share is None else min(ideal, measured_share)
-    top = 0.55 if left else max(lower - 0.03, 0.42)
+    # The curve of the samples rises to the right: below it there is room on the right of a point
+    # that lies high, and above it on the left of one that lies low.
+    low = ideal < 0.3 and place > 0.25
+    left = low or place > 0.7
+    top = 0.45 if low else 0.55 if left else max(lower - 0.03, 0.25)
     for number, (text, colour) in enumerate(lines):
         axes.annotate(
             text,

@@ -28,11 +28,16 @@ _INTERVAL_S = 0.25
 class TrainingProgress:
     """A callback for the trainer that shows running figures on ``console``.
 
-    The running AUC is that of the forward passes in training, each before its step, so no sample
-    has been seen in the epoch; the first epochs of it are honest predictions.
+    The running AUC is that of the forward passes in training, each before its step: in the first
+    epoch no sample has been trained on before.
+
+    Args:
+        name: of the run.
+        console: where to.
+        total: steps that there will be.
     """
 
-    def __init__(self, name: str, console: Console) -> None:
+    def __init__(self, name: str, console: Console, total: int) -> None:
         self.name, self.console = name, console
         self._steps: deque[StepRecord] = deque(maxlen=_STEPS)
         self._scores: deque[tuple[np.ndarray, np.ndarray]] = deque()
@@ -45,13 +50,13 @@ class TrainingProgress:
         if console.is_terminal:
             self._bar = Progress(
                 TextColumn("[bold]{task.description}"),
-                BarColumn(bar_width=20),
+                BarColumn(bar_width=12),
                 MofNCompleteColumn(),
                 TextColumn("{task.fields[figures]}"),
                 TimeRemainingColumn(compact=True),
                 console=console,
             )
-            self._task = self._bar.add_task(name, total=None, figures="")
+            self._task = self._bar.add_task(name, total=total, figures="")
 
     def __enter__(self) -> TrainingProgress:
         if self._bar is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import enum
 import itertools
 import logging
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -278,10 +279,8 @@ def _run_on_device(
         capabilities = device.capabilities
         made = {"backend": capabilities.backend, "eal_entries": capabilities.eal_entries}
         _introduce(settings, dataset, device)
-        with (
-            TrainingProgress(f"{capabilities.backend}", err) as progress,
-            Trainer(settings, dataset, device, callbacks=(progress,)) as trainer,
-        ):
+        progress = TrainingProgress(capabilities.backend, err, _steps(settings, dataset))
+        with progress, Trainer(settings, dataset, device, callbacks=(progress,)) as trainer:
             run = trainer.fit()
         return run, made
 
@@ -293,11 +292,14 @@ def _run_plain(settings: TrainerConfig, dataset: Dataset) -> RunRecord:
     from hotline.train.trainer import Trainer
 
     plain = replace(settings, schedule="plain")
-    with (
-        TrainingProgress("plain", err) as progress,
-        Trainer(plain, dataset, callbacks=(progress,)) as trainer,
-    ):
+    progress = TrainingProgress("plain", err, _steps(settings, dataset))
+    with progress, Trainer(plain, dataset, callbacks=(progress,)) as trainer:
         return trainer.fit()
+
+
+def _steps(settings: TrainerConfig, dataset: Dataset) -> int:
+    steps = settings.epochs * -(-dataset.samples("train") // settings.batch_size)
+    return steps if settings.steps is None else min(steps, settings.steps)
 
 
 def _introduce(settings: TrainerConfig, dataset: Dataset, device: Device) -> None:
@@ -422,5 +424,7 @@ def _make(folder: Path) -> None:
 
 def _log_to_stderr() -> None:
     logging.captureWarnings(True)
+    # Of torch's own Adagrad on the sparse gradients of the plain tables; nothing to act on.
+    warnings.filterwarnings("ignore", message="Sparse invariant checks")
     handler = RichHandler(console=err, show_time=False, show_path=False)
     logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[handler])
