@@ -245,8 +245,12 @@ module hotline_fragmenter import hotline_pkg::*, hotline_fragment_pkg::*; #(
   // -------------------------------------------------------------------------------------- control
   logic trk_start_valid, trk_start_ready, clear_valid, clear_ready, dump_valid, dump_ready;
   logic splitter_idle, assembler_done, fin_valid, fin_ready, commands_ready;
+  logic packers_empty;
   logic [WriteChannels-1:0] wr_valid;
 
+  // The next job may share the channel of the indices in another way; and in an abort the write
+  // engine must have swallowed everything before the abort may end.
+  assign packers_empty   = !(wr_valid[ChIndices] && !is_fragment) && (!abort_i || wr_valid == '0);
   assign hand_on         = state_q == StIdle && nxt_valid;
   assign fin_valid       = state_q == StFinish;
   assign clear_valid     = state_q == StClear;
@@ -281,8 +285,7 @@ module hotline_fragmenter import hotline_pkg::*, hotline_fragment_pkg::*; #(
         end
       end
       StRun: begin
-        // In an abort the write engine must have swallowed all before it may end.
-        if (assembler_done && splitter_idle && (!abort_i || wr_valid == '0)) begin
+        if (assembler_done && splitter_idle && packers_empty) begin
           state_d = StFinish;
         end
       end
