@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
+
 from hotline.reference import permute
 
 LATENCY = 9

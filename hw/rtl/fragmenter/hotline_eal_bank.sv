@@ -27,7 +27,7 @@
 /// (`entry` low); `dump_last_o` marks the last head of a set. `dump_next_i` takes the head.
 ///
 /// Throughput  2 reads or 1 update per cycle; updates of one set every 5 cycles. DUMP: one head per
-///             cycle, 5 cycles between two sets of the bank.
+///             cycle within a set; the first head of the next set comes 4 cycles after the last.
 /// Latency     6 cycles from `lkp_move_i` to `res_*`, without waiting; 4 from firing.
 /// Stalls      See `lkp_wait_o`.
 /// Errors      None.
