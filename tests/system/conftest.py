@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 
 import pytest
+
 from hotline.config import KernelConfig, kernel_config
 from hotline.device.base import Device
 from hotline.device.reference import ReferenceDevice

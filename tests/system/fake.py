@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from hotline import registers as reg
 from hotline.codes import MAGIC, VERSION
 from hotline.config import KernelConfig

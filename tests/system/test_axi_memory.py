@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from hotline.device.simbuild import HARNESS
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from hotline.device.base import Device, Evict, Fragment, Gather, Learn, Load, Scatter
 from hotline.errors import (
     BadConfig,

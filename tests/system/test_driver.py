@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from hotline import registers as reg
 from hotline.codes import Operation, Status
 from hotline.config import kernel_config
@@ -20,7 +21,6 @@ from hotline.errors import (
     DeviceMismatch,
     DeviceTimeout,
 )
-
 from tests.system.fake import FakeTransport
 
 TINY = kernel_config("tiny")

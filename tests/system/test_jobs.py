@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+
 from hotline import reference
 from hotline.codes import Operation, Reason, Status
 from hotline.device.base import ENTRY, Device
 from hotline.testing import Case, JobGenerator, Scoreboard
-
 from tests.system.conftest import SEED, config_of
 
 U32 = np.uint32

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from hotline import reference
 from hotline.arguments import POINTERS, Arguments
 from hotline.codes import Operation, Reason, Status
@@ -43,7 +44,6 @@ from hotline.errors import (
     DeviceTimeout,
 )
 from hotline.testing import Case, JobGenerator, Scoreboard
-
 from tests.system.conftest import SEED, config_of
 
 U32 = np.uint32

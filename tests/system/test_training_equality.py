@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+
 from hotline.device.base import Device
 from hotline.device.reference import ReferenceDevice
 from hotline.tables import FeatureConfig, Group, TableConfig
 from hotline.train import HotlineEmbedding, Pipeline
-
 from tests.host.training import (
     Model,
     assert_equal_models,
+    entries_of,
     random_batches,
     random_group,
     rows_of_share,
@@ -79,7 +80,7 @@ def test_statistics_and_hot_set_equal_those_on_the_oracle(device: Device) -> Non
                 values = dict(vars(batch.stats))
                 del values["fragment_cycles"]
                 stats.append(values)
-            return stats, embedding.working.dump().tobytes()
+            return stats, entries_of(embedding)
 
     with ReferenceDevice(config_of(device)) as oracle:
         assert run(device) == run(oracle)
