@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from hotline import cli
 from hotline.cli import checks, console
 from hotline.cli.checks import CORE, EXTRA, SIM, Check

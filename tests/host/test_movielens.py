@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from hotline.data import Batch, Dataset, Jagged, movielens
 from hotline.data.movielens import MovieLens
 from hotline.data.statistics import popularity, row_ids

@@ -13,6 +13,8 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib.image import imread
+
 from hotline.data.statistics import Popularity
 from hotline.errors import CompareError, DataError
 from hotline.metrics.reporting import (
@@ -27,7 +29,6 @@ from hotline.metrics.reporting import (
     write_json,
 )
 from hotline.plots import busy, choose_steps, plot_loss, plot_popularity, plot_timeline
-from matplotlib.image import imread
 
 
 def run_of(losses: list[float], name: str = "hotline", auc: float | None = 0.7) -> RunRecord:

@@ -17,13 +17,17 @@ DATA_HELP = (
     "ml-100k (MovieLens-100K, fetched once), synthetic (made up, skewed), or a folder with "
     "ml-100k.inter, .item, .user or u.data, u.item, u.user."
 )
-DimOption = Annotated[int, typer.Option(min=1, help="Elements of an embedding vector.")]
+_TABLES = "Data and tables"
+DimOption = Annotated[
+    int, typer.Option(min=1, help="Elements of an embedding vector.", rich_help_panel=_TABLES)
+]
 PinRowsOption = Annotated[
     int,
     typer.Option(
         min=0,
         help="Pin tables of at most this many rows: they are always hot and take no place in the "
         "EAL. (In Python: pin_bytes, by default 1 MiB, which would pin all of MovieLens.)",
+        rich_help_panel=_TABLES,
     ),
 ]
 SkipBadRowsOption = Annotated[
@@ -31,6 +35,7 @@ SkipBadRowsOption = Annotated[
     typer.Option(
         "--skip-bad-rows",
         help="Leave out rows of the data that do not fit the schema, instead of stopping.",
+        rich_help_panel=_TABLES,
         show_default=False,
     ),
 ]
