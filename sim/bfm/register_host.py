@@ -8,6 +8,7 @@ import logging
 from typing import Any
 
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster
+
 from hotline import registers as reg
 from hotline.arguments import Arguments
 

@@ -192,7 +192,7 @@ class Testbench:
         got = await self.run(job, full)
         want = golden(job.rows, job.limit)
         overflow = next((i for i, a in enumerate(want) if a[3]), len(want))
-        assert got[: overflow] == want[: overflow]
+        assert got[:overflow] == want[:overflow]
         if overflow < len(want):
             assert got[overflow][3], "the first row without room must overflow"
             assert not any(answer[2] for answer in got[overflow:]), "a row was added after that"

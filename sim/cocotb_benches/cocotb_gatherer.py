@@ -18,9 +18,9 @@ import numpy as np
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge, with_timeout
 from cocotb.utils import get_sim_time
+
 from hotline import reference
 from hotline.codes import Operation, Reason, Status
-
 from sim.bfm import AxiChecker, AxiMemory, AxiPort, Response, Timing
 
 GUARD = 4096
@@ -204,6 +204,7 @@ class Bench:
         store = self.store(job, before=True)
         view = store[0] if job.segments == 1 else store
         if job.scatter:
+            assert job.records is not None
             completion = reference.scatter(job.ids, job.records, view, job.rows, job.shift)
         else:
             completion, records = reference.gather(job.ids, view, job.rows, job.shift)

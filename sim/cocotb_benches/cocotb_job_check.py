@@ -12,11 +12,11 @@ from typing import Any
 
 import cocotb
 from cocotb.triggers import RisingEdge
+
 from hotline.arguments import POINTERS, Arguments
 from hotline.codes import Operation, Reason
 from hotline.config import kernel_config
 from hotline.reference import check_config
-
 from sim.bfm.power import power_up
 
 CONFIG = kernel_config("tiny")

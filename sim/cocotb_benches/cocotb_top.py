@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 from cocotb.triggers import ClockCycles, RisingEdge
 from cocotbext.axi import AxiBus, AxiRam
+
 from hotline import registers as reg
 from hotline.arguments import Arguments
 from hotline.codes import MAGIC, Operation, Status
 from hotline.config import kernel_config
 from hotline.reference import Eal, fragment, gather, scatter
-
 from sim.bfm.axi import AxiChecker, AxiPort
 from sim.bfm.power import power_up
 from sim.bfm.register_host import Record, RegisterHost

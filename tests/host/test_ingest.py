@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from hotline.data import Jagged as DataJagged
 from hotline.errors import DataError, DeviceBufferError, IngestError
 from hotline.ingest import Jagged, ingest
 from hotline.tables import FeatureConfig, Group, TableConfig
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 TABLES = (
     TableConfig("large", 1_000_000, 4),

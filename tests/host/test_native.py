@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hotline import native
-from hotline.errors import ConfigError, HotlineError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from hotline import native
+from hotline.errors import ConfigError, HotlineError
 
 
 def loop(records: list[native.Record]) -> dict[int, np.ndarray]:

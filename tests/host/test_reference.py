@@ -10,6 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from hotline.arguments import POINTERS, Arguments
 from hotline.codes import Operation, Reason, Status
 from hotline.config import kernel_config
@@ -27,8 +30,6 @@ from hotline.reference import (
     scatter,
     unpermute,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 U32 = st.integers(0, 2**32 - 1)
 TINY = kernel_config("tiny")

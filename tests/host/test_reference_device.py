@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import hotline
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hotline
 from hotline.codes import Operation, Reason, Status
 from hotline.config import CONFIGS, KernelConfig
 from hotline.device.base import (
@@ -36,8 +39,6 @@ from hotline.errors import (
     DeviceError,
 )
 from hotline.reference import Eal, fragment
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 GUARD = 0xDEADBEEF
 

@@ -8,6 +8,10 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
 from hotline.data import Dataset, Jagged
 from hotline.data.synthetic import (
     CRITEO_KAGGLE,
@@ -19,9 +23,6 @@ from hotline.data.synthetic import (
 )
 from hotline.errors import ConfigError
 from hotline.ingest import ingest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from sklearn.metrics import roc_auc_score
 
 
 def same(first: object, second: object) -> bool:

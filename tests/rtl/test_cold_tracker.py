@@ -22,4 +22,6 @@ def test_cold_tracker(parameters: dict[str, int]) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_cold_tracker_long(seed: int) -> None:
     for parameters in (ONE, TWO, FOUR):
-        run_bench("hotline_cold_tracker", "fragmenter", "cocotb_cold_tracker", parameters, seed=seed)
+        run_bench(
+            "hotline_cold_tracker", "fragmenter", "cocotb_cold_tracker", parameters, seed=seed
+        )

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from hotline.config import kernel_config
-
 from sim.runner import run_bench
 
 

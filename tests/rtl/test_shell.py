@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 import pytest
+
 from hotline.config import kernel_config
 from hotline.reference import FRAGMENTER
-
 from sim.runner import run_bench
 
 

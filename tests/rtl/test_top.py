@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import pytest
-from hotline.config import kernel_config
 
+from hotline.config import kernel_config
 from sim.runner import run_bench
 
 

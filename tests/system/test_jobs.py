@@ -272,9 +272,7 @@ def test_row_id_out_of_bounds(board: Scoreboard, bad: str, place: str) -> None:
         ((2**31, 2, 4, 6), 0),
     ],
 )
-def test_offsets_out_of_contract(
-    board: Scoreboard, offsets: tuple[int, ...], entry: int
-) -> None:
+def test_offsets_out_of_contract(board: Scoreboard, offsets: tuple[int, ...], entry: int) -> None:
     rows = np.arange(6, dtype=U32)
     completion = board.check(fragment(rows, 3, offsets=ids(*offsets), bags=1))
     assert (completion.status, completion.reason) == (Status.BAD_INDEX, Reason.OFFSET)
@@ -351,9 +349,7 @@ def test_cold_rows_exactly_fill_the_tracker(board: Scoreboard) -> None:
         ({"cold_base": 2**31 - 129}, Reason.NONE),
     ],
 )
-def test_arguments_out_of_range(
-    board: Scoreboard, change: dict[str, int], reason: Reason
-) -> None:
+def test_arguments_out_of_range(board: Scoreboard, change: dict[str, int], reason: Reason) -> None:
     values = {"samples": 4, "lookups_per_sample": 1, "total_rows": 10_000}
     values |= {"cold_base": 1 << 20, "cold_rows_max": 128} | change
     if values["cold_rows_max"] < 0:

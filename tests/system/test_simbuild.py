@@ -113,9 +113,7 @@ def test_package_without_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("tool", ["g++", "perl"])
-def test_missing_tool_is_named(
-    tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_tool_is_named(tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for other in {"g++", "perl"} - {tool}:
         (tmp_path / other).symlink_to(str(shutil.which(other)))
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -12,7 +12,7 @@ from hotline.errors import ConfigError
 BACKENDS = ("reference", "sim")
 
 
-def open(backend: str = "sim", config: str = "zynq", **options: Any) -> Device:  # noqa: A001
+def open(backend: str = "sim", config: str = "zynq", **options: Any) -> Device:
     """Opens a device.
 
     Args:

@@ -237,7 +237,7 @@ class Gather(Job):
 
 @dataclass(frozen=True)
 class Scatter(Job):
-    """Copies ``records`` ([n, record_bytes] uint8) to the listed rows of ``store``; last one wins."""
+    """Copies ``records`` ([n, record_bytes] uint8) to the listed rows of ``store``; last wins."""
 
     ids: U32
     records: npt.NDArray[np.uint8]
@@ -297,7 +297,7 @@ class Device(abc.ABC):
     @property
     @abc.abstractmethod
     def epoch(self) -> int:
-        """Changes of the EAL since reset: one for each CLEAR, LEARN, LOAD and EVICT job that ran."""
+        """Changes of the EAL since reset: the CLEAR, LEARN, LOAD and EVICT jobs that ran."""
 
     @abc.abstractmethod
     def reset(self) -> None:

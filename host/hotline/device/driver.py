@@ -66,9 +66,7 @@ _OUTPUTS: dict[Operation, frozenset[str]] = {
     Operation.GATHER: frozenset({"records"}),
     Operation.SCATTER: frozenset({"store"}),
 }
-_OFFSETS: dict[str, int] = {
-    name: getattr(reg, name) for name in Arguments(operation=1).registers()
-}
+_OFFSETS: dict[str, int] = {name: getattr(reg, name) for name in Arguments(operation=1).registers()}
 
 
 def kernel_of(operation: Operation) -> Kernel:
@@ -200,9 +198,7 @@ class RegisterDevice(Device):
         self._lock = threading.Condition(threading.RLock())
         self._states: dict[Kernel, _State] = {kernel: _State() for kernel in transport.kernels}
         try:
-            self._identity = {
-                kernel: self._read_identity(kernel) for kernel in transport.kernels
-            }
+            self._identity = {kernel: self._read_identity(kernel) for kernel in transport.kernels}
             self._check_identity(config, build_id)
             self.capabilities = self._capabilities(config)
             self._pool = BufferPool(transport.reserve, transport.release)
@@ -252,9 +248,7 @@ class RegisterDevice(Device):
                     if found[name] != value
                 ]
             if build_id is not None and found["build_id"] != build_id:
-                differences.append(
-                    f"build_id is {found['build_id']:08x}, wanted {build_id:08x}"
-                )
+                differences.append(f"build_id is {found['build_id']:08x}, wanted {build_id:08x}")
             if differences:
                 name = config.name if config is not None else "custom"
                 raise DeviceMismatch(
@@ -613,9 +607,7 @@ class RegisterDevice(Device):
             while not answered and time.monotonic() < deadline:
                 self.transport.wait_interrupt(kernel, min(0.05, ABORT_TIMEOUT))
                 answered = not self.transport.read(kernel, reg.ABORT) & reg.ABORT_ABORT_MASK
-                answered |= bool(
-                    self.transport.read(kernel, reg.CONTROL) & reg.CONTROL_DONE_MASK
-                )
+                answered |= bool(self.transport.read(kernel, reg.CONTROL) & reg.CONTROL_DONE_MASK)
         except DeviceError as error:
             log.warning("the dump after a time-out failed: %s", error)
         jobs = ", ".join(
@@ -691,9 +683,7 @@ class RegisterDevice(Device):
         self.transport.close()
 
     def _end_jobs(self, how: str) -> None:
-        self._die(
-            f"it was {how}", DeviceDead(f"the device was {how} while the job was in flight")
-        )
+        self._die(f"it was {how}", DeviceDead(f"the device was {how} while the job was in flight"))
         for state in self._states.values():
             for pending in (*state.running, *state.waiting):
                 self._release(state, pending)

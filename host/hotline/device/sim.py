@@ -321,9 +321,7 @@ class SimTransport:
         self, address: int, size: int, on: int, response: int, beat: int, count: int
     ) -> None:
         """See ``SimDevice.inject``."""
-        self._lib.hotline_add_fault(
-            self._model, _Fault(address, size, on, response, beat, count)
-        )
+        self._lib.hotline_add_fault(self._model, _Fault(address, size, on, response, beat, count))
 
     def clear_faults(self) -> None:
         """Forgets all injected faults."""

@@ -271,8 +271,14 @@ class _Build:
             library = work / "library.so"
             _run(
                 [
-                    self.tools.compiler, "-shared", "-Wl,-Bsymbolic", "-Wl,--gc-sections",
-                    "-o", str(library), *map(str, objects), "-lpthread",
+                    self.tools.compiler,
+                    "-shared",
+                    "-Wl,-Bsymbolic",
+                    "-Wl,--gc-sections",
+                    "-o",
+                    str(library),
+                    *map(str, objects),
+                    "-lpthread",
                     *(["-llz4", "-lz"] if self.options.waves == "fst" else []),
                 ],
                 "linking the simulated device",
@@ -286,10 +292,14 @@ class _Build:
                 "perl",
                 str(self.tools.verilator),
                 *_verilator_flags(self.options),
-                "--top-module", TOPS[kernel],
-                "--prefix", f"V{kernel}",
-                "--Mdir", str(work / kernel),
-                "--output-split", "20000",
+                "--top-module",
+                TOPS[kernel],
+                "--prefix",
+                f"V{kernel}",
+                "--Mdir",
+                str(work / kernel),
+                "--output-split",
+                "20000",
                 *(f"-G{name}=32'h{value:x}" for name, value in parameters.items()),
                 *map(str, rtl_sources(self.root)),
             ],
@@ -299,7 +309,9 @@ class _Build:
     def _compile(self, work: Path, step: Callable[[str, int, int], None]) -> list[Path]:
         """Compiles everything; the run-time sources are the same for all configurations."""
         include = [
-            f"-I{HARNESS}", f"-I{self.tools.include}", f"-I{self.tools.include / 'vltstd'}",
+            f"-I{HARNESS}",
+            f"-I{self.tools.include}",
+            f"-I{self.tools.include / 'vltstd'}",
         ]
         flags = _compiler_flags(self.options)
         runtime = ["verilated.cpp", "verilated_threads.cpp"]
@@ -355,7 +367,6 @@ class _Build:
                 pool.shutdown(cancel_futures=True)
                 raise
         return objects
-
 
     @staticmethod
     def _units(folder: Path) -> list[tuple[Path, list[str]]]:

@@ -99,7 +99,10 @@ def remedy(completion: Completion) -> str:
     if status is Status.BAD_INDEX:
         applied = ""
         if completion.operation in (
-            Operation.LEARN, Operation.LOAD, Operation.EVICT, Operation.SCATTER,
+            Operation.LEARN,
+            Operation.LOAD,
+            Operation.EVICT,
+            Operation.SCATTER,
         ):
             applied = f"; the {completion.lookups} before it took effect"
         if reason is Reason.OFFSET:

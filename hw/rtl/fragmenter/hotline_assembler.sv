@@ -289,7 +289,7 @@ module hotline_assembler #(
   // ---------------------------------------------------------------------- m: what leaves of it
   logic                   m_fire, terminal, want_beat, want_popular, want_other, want_map;
   logic                   end_ok, popular, overflow_below, live;
-  logic                   carry_q;       // the sample in progress has a cold lookup before this slice
+  logic                   carry_q;       // the open sample has a cold lookup before this slice
   logic [31:0]            sample_q;
   logic [31:0]            map_q, map_d;
   logic [Lanes-1:0][31:0] beat_q, beat_d;
