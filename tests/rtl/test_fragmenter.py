@@ -25,9 +25,16 @@ def _wide() -> dict[str, int]:
     }  # fmt: skip
 
 
+# Python is the slow part of these runs, so compiling the model well does not pay.
+FAST_BUILD = ("-CFLAGS", "-O0")
+
+
 @pytest.mark.parametrize("parameters", [_tiny(), _wide()], ids=["tiny", "wide"])
 def test_fragmenter(parameters: dict[str, int]) -> None:
-    run_bench("hotline_fragmenter", "fragmenter", "cocotb_fragmenter", parameters)
+    run_bench(
+        "hotline_fragmenter", "fragmenter", "cocotb_fragmenter", parameters,
+        build_args=FAST_BUILD,
+    )  # fmt: skip
 
 
 @pytest.mark.slow
@@ -36,5 +43,5 @@ def test_fragmenter(parameters: dict[str, int]) -> None:
 def test_fragmenter_long(parameters: dict[str, int], seed: int) -> None:
     run_bench(
         "hotline_fragmenter", "fragmenter", "cocotb_fragmenter", parameters, seed=seed,
-        extra_env={"HOTLINE_LONG": "5"},
+        extra_env={"HOTLINE_LONG": "5"}, build_args=FAST_BUILD,
     )  # fmt: skip
