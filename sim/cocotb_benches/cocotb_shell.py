@@ -12,12 +12,12 @@ from typing import Any
 
 import cocotb
 from cocotb.triggers import ClockCycles, RisingEdge
+
 from hotline import registers as reg
 from hotline.arguments import POINTERS, Arguments
 from hotline.codes import MAGIC, VERSION, Operation, Reason, Status
 from hotline.config import kernel_config
 from hotline.reference import FRAGMENTER, check_config
-
 from sim.bfm.axi import AxiMemory, AxiPort, Response, Timing
 from sim.bfm.axi_master import AxiMaster
 from sim.bfm.power import power_up
@@ -64,7 +64,7 @@ class FakeCore:
     """Takes jobs and gives results by script; holds up to two jobs, as the real ones do.
 
     Attributes:
-        hold_jobs, hold_results: take no job; give no result.
+        hold_jobs, hold_results, hold_aborts: take no job; give no result; do not end for an abort.
         work: cycles that a job takes, drawn per job.
         results: results to give, in order; random ones when it is empty.
         takes_in_abort: whether a job is taken while ``abort_o`` is high.
@@ -73,7 +73,7 @@ class FakeCore:
 
     def __init__(self, dut: Any) -> None:
         self.dut = dut
-        self.hold_jobs = self.hold_results = False
+        self.hold_jobs = self.hold_results = self.hold_aborts = False
         self.takes_in_abort = True
         self.work: Callable[[], int] = lambda: random.randint(1, 30)
         self.results: deque[dict[str, int]] = deque()
@@ -135,9 +135,10 @@ class FakeCore:
             if self.jobs and not self._valid:
                 job = self.jobs[0]
                 job.left -= 1
-                if aborting or (job.left <= 0 and not self.hold_results):
+                abort = aborting and not self.hold_aborts
+                if abort or (job.left <= 0 and not self.hold_results):
                     job.result = self._draw(job)
-                    if aborting:
+                    if abort:
                         job.result |= {"status": int(Status.ABORTED), "reason": 0}
                     for name in (*RESULTS, "error_value"):
                         getattr(dut, f"res_{name}_i").value = job.result[name]
@@ -348,6 +349,8 @@ async def interrupts_in_every_order(dut: Any, enable: str, clear: str) -> None:
     await host.write(reg.ISR, reg.ISR_READY_MASK)
     await interrupt_is(tb, False)
     await host.finish()
+    assert await host.read(reg.ISR) == reg.ISR_DONE_MASK
+    await interrupt_is(tb, False)  # `done` is not enabled
     await tb.quiet()
 
 
@@ -398,6 +401,7 @@ async def bad_jobs_reach_neither_core_nor_memory(dut: Any) -> None:
             assert tb.record(job) == result
         tb.memory.checker.clear()
         assert len(tb.core.taken) == 2
+    assert await tb.host.read(reg.IDENTITY_EPOCH) == tb.core.epoch == 2
     unused = {Reason.RECORD_BYTES, Reason.SEGMENTS, Reason.ROWS, Reason.COLD_RANGE}
     assert reasons >= {reason for reason in Reason if 16 <= reason < 32} - unused
     await tb.quiet()
@@ -455,9 +459,13 @@ async def back_to_back(dut: Any, stall: float) -> None:
             beats = random.choice([1, 2, 16])
             place = base + random.randrange(DATA_BYTES // 2048) * 1024
             data = random.randbytes(beats * bus)
-            write = tb.master.write(place, data)
-            await tb.master.wait(write)
-            assert (write.response, write.address_back) == (0, place)
+            step = random.choice([bus, bus, len(data)])  # many short bursts, or one long one
+            writes = [
+                tb.master.write(place + i, data[i : i + step]) for i in range(0, len(data), step)
+            ]
+            await tb.master.wait(*writes)
+            for write in writes:
+                assert (write.response, write.address_back) == (0, write.address)
             read = tb.master.read(place, beats)
             await tb.master.wait(read)
             assert read.data == data
@@ -641,6 +649,26 @@ async def abort_ends_accepted_jobs(dut: Any, takes_in_abort: bool) -> None:
             assert result["status"] != Status.ABORTED
         await tb.quiet()
         assert not dut.abort_o.value
+    # Nothing is accepted while the abort lasts: a job offered meanwhile runs afterwards.
+    core.hold_aborts = core.hold_results = True
+    first, second_job = tb.job(Operation.LEARN), tb.job(Operation.LEARN)
+    await host.start(first)
+    while len(core.jobs) < 1:
+        await RisingEdge(dut.clk_i)
+    await abort()
+    jobs_accepted = await host.read(reg.COUNTERS_JOBS)
+    await host.offer(second_job)
+    await ClockCycles(dut.clk_i, 100)
+    assert await host.control() == reg.CONTROL_START_MASK
+    assert await host.read(reg.COUNTERS_JOBS) == jobs_accepted
+    core.hold_aborts = core.hold_results = False
+    behind = 0
+    for job, status in [(first, Status.ABORTED), (second_job, None)]:
+        await host.until(reg.CONTROL_DONE_MASK, reg.CONTROL_DONE_MASK)
+        result = await host.finish()
+        assert result["tag"] == job.tag
+        assert (result["status"] == Status.ABORTED) == (status is not None)
+        tb.expected_epoch = result["epoch"]
     # A completion waits for the host, the next job has its result, a third is in the core.
     core.hold_results = False
     jobs = [tb.job(Operation.FRAGMENT) for _ in range(3)]
@@ -805,6 +833,7 @@ async def counters_count(dut: Any) -> None:
         for name, count in events.items():
             getattr(dut, f"stat_{name}_i").value = int(cycle < count)
         await RisingEdge(dut.clk_i)
+    tb.memory.stall |= {"r": 0.5, "w": 0.5}
     reads = [tb.master.read(DATA, 5), tb.master.read(DATA + 256, 1)]
     await tb.master.wait(*reads)
     await tb.master.wait(tb.master.write(DATA, bytes(128)))

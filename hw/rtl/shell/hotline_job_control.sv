@@ -19,10 +19,10 @@
 /// (`resume_i`), it goes to RESULT and `done_o` rises.
 ///
 /// Aborting. While `abort_i` (the register bit) is high nothing is accepted, so jobs accepted after
-/// the write of ABORT are never aborted. `abort_o` is high from then until the core has no job; a
-/// job that waits in the latch is handed to the core first, so that its operation's epoch is
-/// counted there. `abort_clear_o` is high when every accepted job has its status, even if the
-/// host has yet to take completions.
+/// the write of ABORT are never aborted. `abort_o` is high from then on while the core has a job. A
+/// job that waits in the latch stays offered and ends in the core, which counts epochs; a core may
+/// take it during the abort or when `abort_o` has fallen (it then rises again). `abort_clear_o` is
+/// high when every accepted job has its status, even if the host has yet to take completions.
 ///
 /// Throughput  The core may hold two jobs; one is checked in 9 cycles while they run. A completion
 ///             takes the record's write (beats + memory latency) plus 3 cycles.
@@ -139,8 +139,7 @@ module hotline_job_control
   // ------------------------------------------------------------------------------------ acceptance
 
   logic       latched_q;       // the argument latch holds a job
-  logic       checked_q;       // ... that was found good
-  logic       job_valid_q;     // ... and is offered to the core
+  logic       job_valid_q;     // ... that was found good and is offered to the core
   logic       check_start_q;
   logic [1:0] open_q;          // jobs accepted and not done
   logic       done_q;
@@ -166,7 +165,6 @@ module hotline_job_control
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       latched_q     <= 1'b0;
-      checked_q     <= 1'b0;
       job_valid_q   <= 1'b0;
       check_start_q <= 1'b0;
       open_q        <= 2'd0;
@@ -178,13 +176,10 @@ module hotline_job_control
       end else if (job_transfer || verdict_bad) begin
         latched_q <= 1'b0;
       end
-      // Not offered while the core is told to abort: the core need not take a job then.
       if (job_transfer) begin
         job_valid_q <= 1'b0;
-        checked_q   <= 1'b0;
-      end else begin
-        job_valid_q <= job_valid_q || ((checked_q || verdict_good) && !abort_core_q);
-        checked_q   <= checked_q || verdict_good;
+      end else if (verdict_good) begin
+        job_valid_q <= 1'b1;
       end
     end
   end
