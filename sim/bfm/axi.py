@@ -44,7 +44,7 @@ class AxiViolationError(AssertionError):
     """The device under test (or a memory) broke a rule of the bus."""
 
 
-_CORE_NAMES = {
+CORE_NAMES = {
     "ar_valid": "ar_valid_o", "ar_ready": "ar_ready_i", "ar_addr": "ar_addr_o",
     "ar_len": "ar_len_o",
     "r_valid": "r_valid_i", "r_ready": "r_ready_o", "r_data": "r_data_i", "r_resp": "r_resp_i",
@@ -55,6 +55,7 @@ _CORE_NAMES = {
     "w_last": "w_last_o",
     "b_valid": "b_valid_i", "b_ready": "b_ready_o", "b_resp": "b_resp_i", "b_addr": "b_addr_i",
 }  # fmt: skip
+"""Signal by channel and name -> its name at a core, without prefix."""
 
 
 class AxiPort:
@@ -85,7 +86,7 @@ class AxiPort:
         self.clock = clock if clock is not None else dut.clk_i
         self.reset_n = reset_n if reset_n is not None else dut.rst_ni
         self.handles: dict[str, Any] = {}
-        for key, core_name in _CORE_NAMES.items():
+        for key, core_name in CORE_NAMES.items():
             name = prefix + (key.replace("_", "") if axi4_names else core_name)
             handle = getattr(dut, (names or {}).get(key, name), None)
             if handle is not None:

@@ -166,6 +166,8 @@ class Testbench:
             for channel in range(self.channels):
                 if cancel >> channel & 1:
                     self.cancelled.append(self.open[channel][0] if self.open[channel] else None)
+            if any(self.open):
+                assert not int(dut.idle_o.value), "idle with a command open"
             taken = cmd_valid & int(dut.cmd_ready_o.value) if cmd_valid else 0
             popped = int(dut.out_valid_o.value) & ready
             if popped:

@@ -184,7 +184,7 @@ class Testbench:
         """Serves commands, beats and marks at every edge."""
         dut = self.dut
         cmd_valid = in_valid = 0
-        mark_valid = False
+        mark_valid = was_busy = False
         words_mask = (1 << self.words_width) - 1
         while True:
             addresses = data = words = last = 0
@@ -223,8 +223,13 @@ class Testbench:
             self.cycle += 1
             if not int(dut.rst_ni.value):
                 cmd_valid = in_valid = 0
-                mark_valid = False
+                mark_valid = was_busy = False
                 continue
+            # Writes of the edge before this one may have ended at it.
+            busy = bool(self.checker.writes_open) or any(not mark.acked for mark in self.marks)
+            if busy and was_busy:
+                assert not int(dut.idle_o.value), "idle with a burst or a mark open"
+            was_busy = busy
             if cmd_valid:
                 taken = cmd_valid & int(dut.cmd_ready_o.value)
                 for channel in range(self.channels):
