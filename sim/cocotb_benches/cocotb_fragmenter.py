@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import random
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import cocotb
@@ -81,14 +81,13 @@ class Bench:
 
     def __init__(self, dut: Any, timing: Timing = Timing()) -> None:  # noqa: B008
         self.dut = dut
-        value = {
-            name: int(getattr(dut, name).value)
-            for name in (
-                "BusBits", "EalSets", "EalWays", "EalBanks", "ColdRowsMax", "LookupsMax",
-                "ColdLanes", "BurstBeats", "ReadOutstanding", "WriteOutstanding",
-            )
-        }  # fmt: skip
-        self.config = KernelConfig("bench", *value.values(), 100_000)
+        names = [entry.name for entry in fields(KernelConfig)]
+        values = {
+            name: int(getattr(dut, "".join(part.capitalize() for part in name.split("_"))).value)
+            for name in names
+            if name not in ("name", "clock_khz")
+        }
+        self.config = KernelConfig(name="bench", clock_khz=100_000, **values)
         self.bytes = self.config.bus_bits // 8
         port = AxiPort(dut, self.bytes)
         self.checker = AxiChecker(
@@ -781,7 +780,7 @@ async def measure(bench: Bench, cases: list[Case]) -> float:
 
 @cocotb.test(timeout_time=100, timeout_unit="ms")
 async def throughput(dut: Any) -> None:
-    """W is the limit of FRAGMENT: with 100 cycles of latency, if so many bursts may be in flight."""
+    """W is the limit of FRAGMENT, with 100 cycles of latency if enough bursts may be in flight."""
     covers = min(int(dut.ReadOutstanding.value), int(dut.WriteOutstanding.value))
     enough = covers * int(dut.BurstBeats.value) > 120
     bench = Bench(dut, Timing(latency=100 if enough else 1))
