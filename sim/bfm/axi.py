@@ -161,6 +161,8 @@ class AxiChecker:
         reads, writes: every burst whose address was accepted since the last `clear`.
         answers: (address of the burst, response) of every B since the last `clear`.
         busy: per channel, cycles in which it transferred.
+        reads_open, writes_open: bursts in flight, oldest first.
+        early_w: (strobes, last, cycle) of W beats that came before their address was accepted.
         cycle: clock edges seen.
     """
 
@@ -194,7 +196,7 @@ class AxiChecker:
         self._waiting: dict[str, tuple[int, ...]] = {}
         self.reads_open: deque[Burst] = deque()
         self.writes_open: deque[Burst] = deque()
-        self._early_w: list[tuple[int, int, int]] = []
+        self.early_w: list[tuple[int, int, int]] = []
         self._in_reset = 0
 
     async def run(self) -> None:
@@ -209,7 +211,7 @@ class AxiChecker:
 
     def assert_quiet(self) -> None:
         """Raises unless every burst is complete."""
-        if self.reads_open or self.writes_open or self._early_w or self._waiting:
+        if self.reads_open or self.writes_open or self.early_w or self._waiting:
             self.fail(
                 f"not quiet: {len(self.reads_open)} reads, {len(self.writes_open)} writes open, "
                 f"waiting {sorted(self._waiting)}"
@@ -313,9 +315,9 @@ class AxiChecker:
                 and len(self.writes_open) > self.write_outstanding
             ):
                 self.fail(f"{len(self.writes_open)} write bursts in flight")
-            for strobe, last, _ in self._early_w:
+            for strobe, last, _ in self.early_w:
                 self._beat(offered, strobe, last)
-            self._early_w = []
+            self.early_w = []
         if now.fires("w"):
             self._strobe(now["w_strb"])
             burst = next((b for b in self.writes_open if b.data_seen < b.beats), None)
@@ -323,11 +325,11 @@ class AxiChecker:
                 self._beat(burst, now["w_strb"], now["w_last"])
             elif offered is None:
                 self.fail("W beat before its address was offered")
-            elif self._early_w and self._early_w[-1][1]:
+            elif self.early_w and self.early_w[-1][1]:
                 self.fail("W beat beyond the burst whose address is offered")
             else:
                 # Legal: a memory may take data before the address. Counted when that comes.
-                self._early_w.append((now["w_strb"], now["w_last"], self.cycle))
+                self.early_w.append((now["w_strb"], now["w_last"], self.cycle))
 
 
 @dataclass(frozen=True)
