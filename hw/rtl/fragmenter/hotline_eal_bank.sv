@@ -225,21 +225,32 @@ module hotline_eal_bank import hotline_pkg::*, hotline_eal_pkg::*; #(
 
   // --------------------------------------------------------------------- stage 3: the compare
 
-  ways_t [1:0] match3;
-  ways_t       free3;
-  ways_t       at_least_3, at_least_2, at_least_1;
-
-  always_comb begin
+  /// Ways that hold a tag.
+  function automatic ways_t matching(input set_t word, input logic [TagBits-1:0] tag);
+    ways_t found;
     for (int unsigned w = 0; w < Ways; w++) begin
-      for (int unsigned p = 0; p < 2; p++) begin
-        match3[p][w] = word3_q[p][w].valid && word3_q[p][w].tag == tag_q[3][p];
-      end
-      free3[w]      = !word3_q[0][w].valid;
-      at_least_3[w] = word3_q[0][w].counter == CounterVictim;
-      at_least_2[w] = word3_q[0][w].counter[1];
-      at_least_1[w] = word3_q[0][w].counter != '0;
+      found[w] = word[w].valid && word[w].tag == tag;
     end
-  end
+    return found;
+  endfunction
+
+  /// Ways without an entry.
+  function automatic ways_t vacant(input set_t word);
+    ways_t found;
+    for (int unsigned w = 0; w < Ways; w++) begin
+      found[w] = !word[w].valid;
+    end
+    return found;
+  endfunction
+
+  /// Ways whose counter is at least `counter`.
+  function automatic ways_t aged(input set_t word, input logic [CounterBits-1:0] counter);
+    ways_t found;
+    for (int unsigned w = 0; w < Ways; w++) begin
+      found[w] = word[w].counter >= counter;
+    end
+    return found;
+  endfunction
 
   logic        dump_capture;
   ways_t [1:0] match4_q;
@@ -248,21 +259,28 @@ module hotline_eal_bank import hotline_pkg::*, hotline_eal_pkg::*; #(
   logic [1:0]  age4_q;        // what the greatest counter lacks to 3
   set_t        word4_q;
 
+  // Most banks have no lookup in most cycles: the enables save power, and time in simulation.
   always_ff @(posedge clk_i) begin
-    match4_q <= match3;
-    free4_q  <= lowest(free3);
-    if (|at_least_3) begin
-      victim4_q <= lowest(at_least_3);
-      age4_q    <= 2'd0;
-    end else if (|at_least_2) begin
-      victim4_q <= lowest(at_least_2);
-      age4_q    <= 2'd1;
-    end else if (|at_least_1) begin
-      victim4_q <= lowest(at_least_1);
-      age4_q    <= 2'd2;
-    end else begin
-      victim4_q <= Ways'(1);
-      age4_q    <= 2'd3;
+    for (int unsigned p = 0; p < 2; p++) begin
+      if (look_q[3][p]) begin
+        match4_q[p] <= matching(word3_q[p], tag_q[3][p]);
+      end
+    end
+    if (look_q[3][0] && kind3_q != KindRead) begin
+      free4_q <= lowest(vacant(word3_q[0]));
+      if (|aged(word3_q[0], CounterVictim)) begin
+        victim4_q <= lowest(aged(word3_q[0], CounterVictim));
+        age4_q    <= 2'd0;
+      end else if (|aged(word3_q[0], 2'd2)) begin
+        victim4_q <= lowest(aged(word3_q[0], 2'd2));
+        age4_q    <= 2'd1;
+      end else if (|aged(word3_q[0], 2'd1)) begin
+        victim4_q <= lowest(aged(word3_q[0], 2'd1));
+        age4_q    <= 2'd2;
+      end else begin
+        victim4_q <= Ways'(1);
+        age4_q    <= 2'd3;
+      end
     end
     if (look_q[3][0] || dump_capture) begin
       word4_q <= word3_q[0];
@@ -271,44 +289,48 @@ module hotline_eal_bank import hotline_pkg::*, hotline_eal_pkg::*; #(
 
   // -------------------------------------------------------------------- stage 4: the decision
 
-  logic  full4, hit4;
-  ways_t insert4;
-  set_t  word4;
+  logic full4, hit4;
 
   assign full4 = free4_q == '0;
   assign hit4  = |match4_q[0];
 
-  always_comb begin
-    insert4 = '0;
+  /// The set after the update in stage 4.
+  function automatic set_t updated();
+    ways_t insert;
+    set_t  word;
+    insert = '0;
     if (!hit4) begin
       unique case (kind4_q)
-        KindLearn: insert4 = full4 ? victim4_q : free4_q;
-        KindLoad:  insert4 = free4_q;
-        default:   insert4 = '0;
+        KindLearn: insert = full4 ? victim4_q : free4_q;
+        KindLoad:  insert = free4_q;
+        default:   insert = '0;
       endcase
     end
     for (int unsigned w = 0; w < Ways; w++) begin
-      word4[w] = word4_q[w];
-      if (insert4[w]) begin
-        word4[w].valid   = 1'b1;
-        word4[w].tag     = tag4_q;
-        word4[w].counter = kind4_q == KindLearn ? CounterInsert : counter_q[4];
+      word[w] = word4_q[w];
+      if (insert[w]) begin
+        word[w].valid   = 1'b1;
+        word[w].tag     = tag4_q;
+        word[w].counter = kind4_q == KindLearn ? CounterInsert : counter_q[4];
       end else if (kind4_q == KindLearn) begin
         if (match4_q[0][w]) begin
-          word4[w].counter = CounterHit;
+          word[w].counter = CounterHit;
         end else if (!hit4 && full4) begin
-          word4[w].counter = word4_q[w].counter + age4_q;
+          word[w].counter = word4_q[w].counter + age4_q;
         end
       end else if (kind4_q == KindEvict && match4_q[0][w]) begin
-        word4[w].valid = 1'b0;
+        word[w].valid = 1'b0;
       end
     end
-  end
+    return word;
+  endfunction
 
   // ------------------------------------------------------- stage 5: the result, the write back
 
   always_ff @(posedge clk_i) begin
-    word5_q <= word4;
+    if (update_q[4]) begin
+      word5_q <= updated();
+    end
     for (int unsigned p = 0; p < 2; p++) begin
       if (look_q[4][p]) begin
         res_hit_o[p] <= |match4_q[p];
@@ -329,7 +351,7 @@ module hotline_eal_bank import hotline_pkg::*, hotline_eal_pkg::*; #(
   logic       dump_head_q;
   logic       dump_advance;
   ways_t      dump_first, dump_rest;
-  entry_t     dump_selected;
+  entry_t     dump_entry_q;
 
   assign dump_read    = dump_want_q;
   assign dump_capture = dump_read_q[2];
@@ -338,14 +360,21 @@ module hotline_eal_bank import hotline_pkg::*, hotline_eal_pkg::*; #(
   assign dump_rest    = dump_pending_q & ~dump_first;
   assign dump_valid_o = dump_head_q;
 
-  always_comb begin
-    dump_selected = '0;
+  assign dump_entry_o   = dump_entry_q.valid;
+  assign dump_tag_o     = dump_entry_q.tag;
+  assign dump_counter_o = dump_entry_q.counter;
+
+  /// The entry of a one-hot way.
+  function automatic entry_t select(input set_t word, input ways_t way);
+    entry_t found;
+    found = '0;
     for (int unsigned w = 0; w < Ways; w++) begin
-      if (dump_first[w]) begin
-        dump_selected |= word4_q[w];
+      if (way[w]) begin
+        found |= word[w];
       end
     end
-  end
+    return found;
+  endfunction
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -374,16 +403,14 @@ module hotline_eal_bank import hotline_pkg::*, hotline_eal_pkg::*; #(
       dump_row_q <= dump_row_q + 1'b1;
     end
     if (dump_capture) begin
-      dump_pending_q <= ~free3;
+      dump_pending_q <= ~vacant(word3_q[0]);
     end else if (dump_advance) begin
       dump_pending_q <= dump_rest;
     end
     if (dump_advance) begin
-      dump_entry_o   <= dump_selected.valid;
+      dump_entry_q   <= select(word4_q, dump_first);
       dump_last_o    <= dump_rest == '0;
-      dump_tag_o     <= dump_selected.tag;
       dump_way_o     <= encode(dump_first);
-      dump_counter_o <= dump_selected.counter;
     end
   end
 
