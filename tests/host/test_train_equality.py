@@ -190,7 +190,7 @@ def test_skipped_steps_changes_of_the_hot_set_and_evaluation_in_between(seed: in
             if choice == 0:
                 embedding.working.load(rows_of_share(group, rng, float(rng.random())))
             elif choice == 1:  # learns elsewhere; the working set keeps its hot set until install
-                embedding.working.learn(batches[number].rows.ids)
+                embedding.working.directory.learn(batches[number].rows.ids)
             elif choice == 2:
                 with torch.no_grad():
                     embedding(batches[0].rows)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Iterator
 
@@ -13,9 +14,10 @@ import torch
 from hotline.codes import Operation, Reason, Status
 from hotline.device.base import Completion, Fragment, Gather, Handle, Job, Learn, Scatter
 from hotline.device.reference import ReferenceHandle
-from hotline.errors import AxiError, ConfigError, DataError
+from hotline.errors import AxiError, ConfigError, DataError, DeviceDead, DeviceTimeout
+from hotline.reference import GATHERER
 from hotline.tables import FeatureConfig, Group, RowBatch, TableConfig
-from hotline.train import HotlineEmbedding, Pipeline, clip_gradients
+from hotline.train import HotlineEmbedding, MiniBatch, Pipeline, clip_gradients
 from torch import nn
 
 from tests.host.training import (
@@ -335,6 +337,147 @@ def test_a_job_that_fails_twice_is_told_and_loses_no_update(
         train_pipeline(embedding, batches[len(done) :], lr=0.3, schedule="split", model=model)
         oracle, _ = train_oracle(GROUP, batches, lr=0.3)
         assert_equal_models(model, oracle, GROUP, 1e-12)
+
+
+class LateFailure(ReferenceHandle):
+    """A job whose failure is seen by whoever waits for it."""
+
+    def done(self) -> bool:
+        return False
+
+
+class LateFaulty(Faulty):
+    def submit(self, job: Job) -> Handle:
+        handle = super().submit(job)
+        if isinstance(handle, ReferenceHandle):
+            handle.__class__ = LateFailure
+        return handle
+
+
+def test_a_repeated_write_back_spares_rows_written_since() -> None:
+    """Two mini-batches without cold rows between let two write-backs of a row be open at once."""
+    group = Group((TableConfig("t", 64, 2),), (FeatureConfig("f", "t", 2),), pin_bytes=0)
+    rng = np.random.default_rng(13)
+    batches = []
+    for number in range(40):
+        ids = np.array([10, 11 + number] if number % 3 == 0 else [0, 1], dtype=np.uint32)
+        dense = torch.from_numpy(rng.normal(size=(1, 3)))
+        labels = torch.zeros(1, dtype=torch.float64)
+        batches.append(MiniBatch(RowBatch(ids, 1, 1, 2), dense, labels))
+    for fault in range(1, 15):
+        with (
+            LateFaulty(Operation.SCATTER, {fault}, 1, fault) as device,
+            HotlineEmbedding(group, device, dtype=torch.float64, lookahead=1) as embedding,
+        ):
+            embedding.working.load(np.array([0, 1]))
+            ours, _ = train_pipeline(embedding, batches, lr=0.3, schedule="split")
+            oracle, _ = train_oracle(group, batches, lr=0.3)
+            assert_equal_models(ours, oracle, group, 1e-12)
+            assert device.failures
+
+
+class DyingHandle(LateHandle):
+    def wait(self, timeout: float | None = None, *, check: bool = True) -> Completion:
+        self.device.die_in(self)  # type: ignore[attr-defined]
+        return super().wait(timeout, check=check)
+
+
+class DyingDevice(LateDevice):
+    """The job of that number never ends; from then on everything raises ``DeviceDead``."""
+
+    def __init__(self, number: int, seed: int) -> None:
+        super().__init__("tiny", seed=seed)
+        self.number, self.jobs, self.dead, self.resets = number, 0, False, 0
+        self.last: Handle | None = None
+
+    def submit(self, job: Job) -> Handle:
+        self._alive()
+        self.jobs += 1
+        if any(len(queue) >= 2 and queue[0] is self.last for queue in self.queues.values()):
+            self._die()
+            raise DeviceTimeout("no place became free in time")
+        handle = super().submit(job)
+        handle.__class__ = DyingHandle
+        if self.jobs == self.number:
+            self.last = handle
+        return handle
+
+    def die_in(self, handle: LateHandle) -> None:
+        self._alive()
+        if self._behind_last(handle):
+            self._die()
+            raise DeviceTimeout("the job did not finish in time")
+
+    def run_until(self, handle: LateHandle) -> None:
+        self._alive()
+        if not self._behind_last(handle):
+            super().run_until(handle)
+
+    def _behind_last(self, handle: LateHandle) -> bool:
+        queue = list(self.queues[handle.job.operation in GATHERER])
+        return (
+            self.last in queue and handle in queue and queue.index(handle) >= queue.index(self.last)  # type: ignore[arg-type]
+        )
+
+    def _die(self) -> None:
+        self.dead = True
+        for queue in self.queues.values():
+            for handle in queue:  # whatever they were doing is left half done
+                if isinstance(handle.job, Scatter) and handle.inner is None:
+                    half = len(handle.job.ids) // 2
+                    self.inner.submit(
+                        dataclasses.replace(
+                            handle.job,
+                            ids=handle.job.ids[:half],
+                            records=handle.job.records[:half],
+                        )
+                    )
+
+    def _alive(self) -> None:
+        if self.dead:
+            raise DeviceDead("the device is dead")
+
+    @property
+    def epoch(self) -> int:
+        self._alive()
+        return super().epoch
+
+    def reset(self) -> None:
+        self.resets += 1
+        for queue in self.queues.values():
+            queue.clear()
+        super().reset()
+
+
+@pytest.mark.parametrize("lookahead", [0, 1, 2])
+@pytest.mark.parametrize("number", [1, 4, 5, 7, 9, 10, 13, 14, 17, 20])
+def test_the_host_takes_over_from_a_dead_device(number: int, lookahead: int) -> None:
+    rng = np.random.default_rng(11)
+    batches = random_batches(GROUP, rng, (20,) * 12)
+    with (
+        DyingDevice(number, lookahead) as device,
+        HotlineEmbedding(GROUP, device, dtype=torch.float64, lookahead=lookahead) as embedding,
+    ):
+        ours, _ = train_pipeline(embedding, batches, lr=0.3, schedule="split", learn=3)
+        oracle, _ = train_oracle(GROUP, batches, lr=0.3)
+        assert_equal_models(ours, oracle, GROUP, 1e-12)
+        assert device.dead and device.resets == 1
+        assert isinstance(embedding.working.accelerator.lost, (DeviceTimeout, DeviceDead))
+        everything = np.arange(GROUP.pinned_rows, GROUP.total_rows)
+        assert len(embedding.working.load(everything)) == len(everything)  # no way for any
+        ours, _ = train_pipeline(embedding, batches, lr=0.3, schedule="split", model=ours)
+        oracle, _ = train_oracle(GROUP, batches * 2, lr=0.3)
+        assert_equal_models(ours, oracle, GROUP, 1e-12)
+
+
+def test_without_fallback_the_time_out_is_told() -> None:
+    rng = np.random.default_rng(12)
+    batches = random_batches(GROUP, rng, (20,) * 12)
+    with DyingDevice(9, 0) as device:
+        embedding = HotlineEmbedding(GROUP, device, dtype=torch.float64, fallback=False)
+        with pytest.raises((DeviceTimeout, DeviceDead)):
+            train_pipeline(embedding, batches, lr=0.3, schedule="split", learn=3)
+        assert device.resets == 0
 
 
 def test_an_error_in_the_loop_loses_no_update(embedding: HotlineEmbedding) -> None:

@@ -15,6 +15,7 @@ from hotline.device.reference import ReferenceDevice
 from hotline.errors import ConfigError
 from hotline.tables import FeatureConfig, Group, TableConfig
 from hotline.train import SGD, Adagrad, HotlineEmbedding, PlainEmbedding, estimate, row_optimizer
+from hotline.train.accelerator import Accelerator
 from hotline.train.coalesce import LookupGradient, coalesce
 from hotline.train.encode import Bags, HotSet, encode_on_host, first_occurrences, ranges
 from hotline.train.store import ColdStore, RecordLayout, initial_weights, table_weights
@@ -51,7 +52,7 @@ def test_initial_weights_depend_on_seed_table_row_and_column_only() -> None:
 def test_store_reads_back_and_moves_by_jobs(segment_rows: int | None) -> None:
     with ReferenceDevice("tiny") as device:
         layout = RecordLayout.build(3, np.float32, (("sum", 0.5),))
-        store = ColdStore(device, GROUP, layout, seed=1, segment_rows=segment_rows)
+        store = ColdStore(Accelerator(device), GROUP, layout, seed=1, segment_rows=segment_rows)
         rows = np.array([74, 0, 16, 15, 31, 33])
         tables = {t.name: table_weights(1, t) for t in GROUP.tables}
         whole = np.concatenate([tables["b"], tables["a"]])
@@ -77,7 +78,7 @@ def test_segments_that_cannot_be_are_refused() -> None:
     with ReferenceDevice("tiny") as device:
         for rows in (0, 3, 1):  # 75 segments of one row are too many
             with pytest.raises(ConfigError, match="segment"):
-                ColdStore(device, GROUP, layout, segment_rows=rows)
+                ColdStore(Accelerator(device), GROUP, layout, segment_rows=rows)
 
 
 def test_record_layout() -> None:
@@ -176,7 +177,7 @@ def test_host_encoding_equals_the_reference(seed: int) -> None:
     rows = random_rows(group, rng, 30)
     with ReferenceDevice("tiny") as device, HotlineEmbedding(group, device) as embedding:
         warm = random_rows(group, rng, 20)
-        embedding.working.learn(warm.ids)
+        embedding.working.directory.learn(warm.ids)
         change = embedding.working.install()
         assert change.added == len(embedding.working.hot) and change.epoch == device.epoch
         base = embedding.working.hot_rows + 5

@@ -359,6 +359,13 @@ def assert_equal_models(
         torch.testing.assert_close(ours, theirs, atol=tolerance, rtol=relative)
 
 
+def entries_of(embedding: HotlineEmbedding) -> bytes:
+    """The directory's entries."""
+    entries = embedding.working.directory.dump()
+    assert entries is not None
+    return bytes(entries.tobytes())
+
+
 def rows_of_share(group: Group, rng: np.random.Generator, share: float) -> np.ndarray[Any, Any]:
     """A random share of the rows that are not pinned."""
     rows = np.arange(group.pinned_rows, group.total_rows)

@@ -161,7 +161,8 @@ class HotlineEmbedding(nn.Module):
         device: an open device (``hotline.open``); one group per device.
         optimizer: row-local optimizer, default ``SGD``.
         lr: learning rate of the rows; ``step`` may override it.
-        dtype, seed, lookahead, cold_rows, torch_device, segment_rows: see ``WorkingSet``.
+        dtype, seed, lookahead, cold_rows, torch_device, segment_rows, fallback: see
+            ``WorkingSet``.
     """
 
     def __init__(
@@ -177,6 +178,7 @@ class HotlineEmbedding(nn.Module):
         cold_rows: int | None = None,
         torch_device: torch.device | str = "cpu",
         segment_rows: int | None = None,
+        fallback: bool = True,
     ) -> None:
         super().__init__()
         self.group, self.lr = group, lr
@@ -190,6 +192,7 @@ class HotlineEmbedding(nn.Module):
             cold_rows=cold_rows,
             torch_device=torch_device,
             segment_rows=segment_rows,
+            fallback=fallback,
         )
         self._pooling = _Pooling(group)
         self._anchor = torch.empty(0, dtype=dtype, device=torch_device, requires_grad=True)

@@ -22,6 +22,7 @@ from hotline.device.base import Device, Fragment, Handle
 from hotline.device.status import error_of
 from hotline.errors import JobError
 from hotline.tables import RowBatch
+from hotline.train.accelerator import Accelerator
 from hotline.train.encode import Bags, HotSet, encode_on_host, first_occurrences
 
 _LOG = logging.getLogger(__name__)
@@ -92,7 +93,7 @@ class FragmentTask:
     """The jobs of one mini-batch, one after the other; ``advance`` moves it on.
 
     Attributes:
-        device: the device.
+        accelerator: the device.
         buffers: arrays for the jobs; nobody else uses them meanwhile.
         rows, bags: the mini-batch.
         hot: the hot set installed in the working set.
@@ -103,7 +104,7 @@ class FragmentTask:
         error: of a job that failed twice.
     """
 
-    device: Device
+    accelerator: Accelerator
     buffers: FragmentBuffers
     rows: RowBatch
     bags: Bags
@@ -125,17 +126,21 @@ class FragmentTask:
 
     def start(self) -> None:
         """Submits the first job, or encodes on the host at once."""
-        if self.on_host or self.rows.samples == 0 or self.device.epoch != self.epoch:
-            if self.device.epoch != self.epoch and not self.on_host:
-                _LOG.warning(
-                    "the directory changed outside of install() (epoch %d, not %d): the mini-batch "
-                    "is encoded on the host",
-                    self.device.epoch,
-                    self.epoch,
-                )
+        if self.on_host or self.rows.samples == 0:
             self._encode_rest()
-        else:
+            return
+        epoch = self.accelerator.epoch
+        if epoch == self.epoch:
             self._submit()
+            return
+        if epoch is not None:
+            _LOG.warning(
+                "the directory changed outside of install() (epoch %d, not %d): the mini-batch is "
+                "encoded on the host",
+                epoch,
+                self.epoch,
+            )
+        self._encode_rest()
 
     def advance(self, *, block: bool) -> bool:
         """Moves on as far as possible; returns whether ``result`` is there.
@@ -149,7 +154,7 @@ class FragmentTask:
             if self.error is not None:
                 raise self.error
             assert self._handle is not None
-            if not block and not self._handle.done():
+            if not block and not self.accelerator.done(self._handle):
                 return False
             self._take()
         return True
@@ -157,12 +162,16 @@ class FragmentTask:
     def cancel(self) -> None:
         """Waits for the job in flight and forgets it."""
         if self._handle is not None:
-            self._handle.wait(check=False)
+            self.accelerator.wait(self._handle)
             self._handle = None
 
     def _limits(self) -> int:
         """One past the last sample of the next job."""
-        caps, starts, first = self.device.capabilities, self.bags.sample_offsets, self._next
+        caps, starts, first = (
+            self.accelerator.device.capabilities,
+            self.bags.sample_offsets,
+            self._next,
+        )
         stop = min(self.rows.samples, first + caps.job_samples_max)
         if starts[stop] - starts[first] > caps.job_lookups_max:
             limit = int(starts[first]) + caps.job_lookups_max
@@ -175,7 +184,7 @@ class FragmentTask:
         rows, bags, get = self.rows, self.bags, self.buffers.get
         first, stop = self._next, self._limits()
         jagged = rows.offsets is not None
-        if stop <= first or (jagged and bags.bags > self.device.capabilities.bags_max):
+        if stop <= first or (jagged and bags.bags > self.accelerator.device.capabilities.bags_max):
             self._encode_rest()  # the kernel cannot take this sample
             return
         start, end = (int(n) for n in bags.sample_offsets[[first, stop]])
@@ -205,12 +214,17 @@ class FragmentTask:
             bags=bags.bags if jagged else 0,
         )
         self._submitted = samples
-        self._handle = self.device.submit(job)
+        self._handle = self.accelerator.submit(job)
+        if self._handle is None:
+            self._encode_rest()
 
     def _take(self) -> None:
         handle, self._handle = self._handle, None
         assert handle is not None
-        done = handle.wait(check=False)
+        done = self.accelerator.wait(handle)
+        if done is None:
+            self._encode_rest()  # the device is lost; the parts before are good
+            return
         if done.status not in (Status.OK, Status.COLD_OVERFLOW):
             if self._repeated == self._next:
                 self.error = error_of(done)

@@ -47,7 +47,8 @@ from hotline.train.embedding import (
 )
 from hotline.train.encode import Bags, Features, to_device
 from hotline.train.fragmenting import FragmentBuffers, Fragmented, FragmentTask
-from hotline.train.working import HotSetChange, Resident
+from hotline.train.residents import Resident
+from hotline.train.working import HotSetChange
 
 _LOG = logging.getLogger(__name__)
 
@@ -411,7 +412,7 @@ class Pipeline:
         """Learns from mini-batches without training, then installs the hot set."""
         working = self.embedding.working
         for batch in batches:
-            working.learn(mini_batch(self.embedding.group, batch).rows.ids)
+            working.directory.learn(mini_batch(self.embedding.group, batch).rows.ids)
         change = working.install()
         self.changes.append(change)
         return change
@@ -500,7 +501,7 @@ class Pipeline:
             self._count += 1
             self._queue.append(staged)
             if self.learn > 0:
-                working.learn(batch.rows.ids)
+                working.directory.learn(batch.rows.ids)
                 self._learned += 1
             self._start(staged)
         self.pump()
@@ -510,7 +511,9 @@ class Pipeline:
         if staged.task is not None:
             staged.task.cancel()
         if staged.buffers is None:
-            staged.buffers = self._free.pop() if self._free else FragmentBuffers(working.device)
+            staged.buffers = (
+                self._free.pop() if self._free else FragmentBuffers(working.accelerator.device)
+            )
         staged.generation = working.generation
         staged.result = staged.resident = None
         ahead = 0
@@ -520,7 +523,7 @@ class Pipeline:
             ahead += other.resident is None or other.generation != staged.generation
         tail = working.next_tail(ahead)
         staged.task = FragmentTask(
-            working.device,
+            working.accelerator,
             staged.buffers,
             staged.batch.rows,
             staged.bags,

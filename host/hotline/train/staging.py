@@ -88,8 +88,9 @@ class Copier:
 class Staging:
     """Row ids and records of up to ``capacity`` rows, in buffers of the device."""
 
-    def __init__(self, device: Device, record_bytes: int, copier: Copier) -> None:
+    def __init__(self, device: Device, record_bytes: int, copier: Copier, usual: int = 0) -> None:
         self.device, self.record_bytes, self.copier = device, record_bytes, copier
+        self.usual = usual  # rows up to which it grows ahead of need
         self.capacity = 0
         self.ids: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)
         self.records: npt.NDArray[np.uint8] = np.zeros((0, record_bytes), np.uint8)
@@ -102,7 +103,7 @@ class Staging:
             return
         self.wait()
         self.free()
-        self.capacity = max(rows, 16)
+        self.capacity = max(rows, min(2 * rows, self.usual))
         self.ids = self.device.allocate(self.capacity, np.uint32)
         self.records = self.device.allocate((self.capacity, self.record_bytes), np.uint8)
         self._locked = self._lock()

@@ -20,9 +20,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hotline.device.base import ALIGNMENT, Device, Gather, Handle, Scatter
+from hotline.device.base import ALIGNMENT, Gather, Handle, Scatter
+from hotline.device.status import raise_for
 from hotline.errors import ConfigError
 from hotline.tables import Group, TableConfig
+from hotline.train.accelerator import Accelerator
 
 Bytes = npt.NDArray[np.uint8]
 U32 = npt.NDArray[np.uint32]
@@ -139,7 +141,7 @@ class ColdStore:
     """All rows of a group, one record each, in buffers of a device.
 
     Args:
-        device: owner of the memory.
+        accelerator: moves records; its device owns the memory.
         group: the tables.
         layout: fields of a record.
         seed: of the initial weights.
@@ -149,14 +151,15 @@ class ColdStore:
 
     def __init__(
         self,
-        device: Device,
+        accelerator: Accelerator,
         group: Group,
         layout: RecordLayout,
         *,
         seed: int = 0,
         segment_rows: int | None = None,
     ) -> None:
-        self.device, self.group, self.layout = device, group, layout
+        self.accelerator, self.group, self.layout = accelerator, group, layout
+        device = accelerator.device
         rows = group.total_rows
         if segment_rows is None:
             sizes, self.shift = [rows], 31
@@ -229,7 +232,8 @@ class ColdStore:
     def gather(self, ids: U32, records: Bytes) -> list[Handle]:
         """Starts jobs that copy the records of ``ids`` [n] to ``records`` [n, record_bytes].
 
-        Both lie in buffers of the device and start at a multiple of 64 bytes.
+        Both lie in buffers of the device and start at a multiple of 64 bytes. If the device is
+        lost, the host has copied what no handle stands for.
         """
         return self._move(Gather, ids, records)
 
@@ -237,25 +241,56 @@ class ColdStore:
         """Starts jobs that copy ``records`` [n, record_bytes] to the rows ``ids`` [n]."""
         return self._move(Scatter, ids, records)
 
+    def gather_now(self, ids: U32, records: Bytes) -> None:
+        """Gathers and waits."""
+        self._now(Gather, ids, records)
+
+    def scatter_now(self, ids: U32, records: Bytes) -> None:
+        """Scatters and waits."""
+        self._now(Scatter, ids, records)
+
+    def _now(self, kind: type[Gather] | type[Scatter], ids: U32, records: Bytes) -> None:
+        lost = False
+        for handle in self._move(kind, ids, records):
+            completion = self.accelerator.wait(handle)
+            if completion is None:
+                lost = True
+            else:
+                raise_for(completion)
+        if lost:
+            self._by_host(kind, ids, records)
+
     def _move(self, kind: type[Gather] | type[Scatter], ids: U32, records: Bytes) -> list[Handle]:
         # 16 ids are 64 bytes, so a chunk of a multiple of 16 rows keeps both pointers aligned.
-        chunk = max(self.device.capabilities.job_lookups_max // 16 * 16, 16)
+        chunk = max(self.accelerator.device.capabilities.job_lookups_max // 16 * 16, 16)
         store = self.segments[0] if len(self.segments) == 1 else self.segments
-        return [
-            self.device.submit(
+        handles = []
+        for start in range(0, len(ids), chunk):
+            part = slice(start, start + chunk)
+            handle = self.accelerator.submit(
                 kind(
-                    ids=ids[start : start + chunk],
-                    records=records[start : start + chunk],
+                    ids=ids[part],
+                    records=records[part],
                     store=store,
                     rows=self.group.total_rows,
                     segment_shift=self.shift,
                 )
             )
-            for start in range(0, len(ids), chunk)
-        ]
+            if handle is None:
+                self._by_host(kind, ids[part], records[part])
+            else:
+                handles.append(handle)
+        return handles
+
+    def _by_host(self, kind: type[Gather] | type[Scatter], ids: U32, records: Bytes) -> None:
+        for segment, local, place in self._split(ids):
+            if kind is Gather:
+                records[place] = segment[local]
+            else:
+                segment[local] = records[place]
 
     def close(self) -> None:
         """Frees the memory."""
         for segment in self.segments:
-            self.device.free(segment)
+            self.accelerator.device.free(segment)
         self.segments = ()

@@ -31,7 +31,8 @@ from hotline.tables import PIN_THRESHOLD_BYTES
 from hotline.train.embedding import HotlineEmbedding, PlainEmbedding
 from hotline.train.optim import row_optimizer
 from hotline.train.pipeline import Batch, Part, Pipeline, plain_part
-from hotline.train.working import HotSetChange, Resident, State
+from hotline.train.residents import Resident, State
+from hotline.train.working import HotSetChange
 
 TRAIN_SCHEDULES = ("split", "merged", "plain")
 """Schedules of the trainer."""
