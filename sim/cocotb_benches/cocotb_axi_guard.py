@@ -120,7 +120,8 @@ async def sustains_one_transfer_per_cycle(dut: Any) -> None:
     count = 400
     reads = [tb.master.read(BASE + i % 512 * tb.bus, 1) for i in range(count)]
     await tb.master.wait(*reads)
-    assert reads[-1].done_at - reads[0].done_at == count - 1
+    if tb.reads_max >= 16:
+        assert reads[-1].done_at - reads[0].done_at == count - 1
     # The write FIFO of this build is shallow; its round trip is latency + 2 spill registers + 1.
     writes = [tb.master.write(BASE + i % 8 * 64, bytes(64)) for i in range(100)]
     await tb.master.wait(*writes)
@@ -199,20 +200,28 @@ async def notes_the_first_error(dut: Any) -> None:
     assert note() == (True, True, BAD + 64)
     await run(tb.master.read(BASE, 8))
     assert note() == (True, True, BAD + 64)
-    # An error in the cycle of the clearing stays.
-    dut.note_clear_i.value = 1
-    burst = tb.master.read(BASE, 4)
-    for _ in range(100):
-        await RisingEdge(dut.clk_i)
-        if (
-            int(dut.in_r_valid_o.value)
-            and int(dut.in_r_resp_o.value)
-            and int(dut.in_r_ready_i.value)
-        ):
-            break
-    dut.note_clear_i.value = 0
-    await run(burst)
-    assert note() == (True, False, BASE + 3 * tb.bus)
+    # An error in the cycle of the clearing stays, one before it goes.
+    met = set()
+    for delay in range(20):
+        await run(tb.master.write(BAD + 64, bytes(64)))
+        assert note()[0]
+        burst = tb.master.read(BASE, 4)
+        cleared = failed = -1
+        for cycle in range(40):
+            dut.note_clear_i.value = int(cycle == delay)
+            await RisingEdge(dut.clk_i)
+            if dut.note_clear_i.value:
+                cleared = cycle
+            if dut.in_r_valid_o.value and dut.in_r_ready_i.value and int(dut.in_r_resp_o.value):
+                failed = cycle
+        assert burst.done and cleared >= 0 and failed >= 0
+        met.add((cleared > failed) - (cleared < failed))
+        if cleared > failed:
+            assert not note()[0]
+        else:
+            assert note() == (True, False, BASE + 3 * tb.bus)
+    assert met == {-1, 0, 1}
+    await run(tb.master.write(BAD, bytes(64)))
     dut.rst_ni.value = 0
     await ClockCycles(dut.clk_i, 2)
     dut.rst_ni.value = 1

@@ -153,8 +153,9 @@ module hotline_axi_guard #(
     .count_o    (reads_in_flight_o)
   );
 
-  // A beat is taken when its address is there, or when no burst is outstanding (and dropped).
-  assign m_r_ready_o = r_spill_ready && (read_valid || reads_in_flight_o == '0);
+  // A beat without an address is dropped. The address of a burst is there before its first beat can
+  // be: two cycles after the burst was taken, one of which the request spends in its spill register.
+  assign m_r_ready_o = r_spill_ready;
   assign r_transfer  = m_r_valid_i && m_r_ready_o;
   assign r_known     = r_transfer && read_valid;
   assign read_pop    = r_known && m_r_last_i;
@@ -258,7 +259,7 @@ module hotline_axi_guard #(
     end
   end
 
-  assign m_b_ready_o = b_spill_ready && (write_valid || writes_in_flight_o == '0);
+  assign m_b_ready_o = b_spill_ready;
   assign b_known     = m_b_valid_i && m_b_ready_o && write_valid;
 
   hotline_spill_register #(
@@ -322,6 +323,10 @@ module hotline_axi_guard #(
       in_ar_valid_i |-> legal(in_ar_addr_i[11:0], in_ar_len_i));
   a_aw_legal : assert property (@(posedge clk_i) disable iff (!rst_ni)
       in_aw_valid_i |-> legal(in_aw_addr_i[11:0], in_aw_len_i));
+  a_r_has_address : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      m_r_valid_i && reads_in_flight_o != '0 |-> read_valid);
+  a_b_has_address : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      m_b_valid_i && writes_in_flight_o != '0 |-> write_valid);
   a_ar_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
       in_ar_valid_i && !in_ar_ready_o |=>
       in_ar_valid_i && $stable({in_ar_addr_i, in_ar_len_i}));
