@@ -472,9 +472,9 @@ def _print(results: Sequence[Result]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title="RTL throughput, jobs back to back (items per cycle, exact)")
+    table = Table(title="RTL throughput per cycle, and in M/s at the clock")
     table.add_column("case", no_wrap=True)
-    for title in ("per cycle", "limit", "ratio", "per second", "cold", "popular"):
+    for title in ("value", "limit", "ratio", "M/s", "cold", "popular"):
         table.add_column(title, justify="right", no_wrap=True)
     for r in results:
         share = {name: f"{value:.1%}" for name, value in r.shares.items() if value <= 1}
@@ -483,7 +483,7 @@ def _print(results: Sequence[Result]) -> None:
             f"{r.value:.3f}",
             f"{r.limit:.3f}",
             f"{r.ratio:.4f}",
-            f"{r.value * r.clock_khz / 1e3:.0f} M",
+            f"{r.value * r.clock_khz / 1e3:.0f}",
             share.get("cold", "-"),
             share.get("popular", "-"),
         )
