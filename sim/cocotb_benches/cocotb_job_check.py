@@ -90,6 +90,36 @@ def cases() -> Iterator[Arguments]:
             bags=random.choice([0, 0, factor]),
             lookups=product & 0xFFFF_FFFF,
         )
+    # Every set of rules broken together (where they use the same argument, the later one sets it).
+    fragment_rules: tuple[dict[str, int], ...] = (
+        {"record": 0},
+        {"ids": 1},
+        {"lookups": 13},
+        {"samples": 2**28 + 1, "lookups_per_sample": 0, "lookups": 0},
+        {"bags": 0x1_0000},
+        {"lookups_per_sample": 65, "samples": 0, "lookups": 0},
+        {"total_rows": 0},
+        {"cold_rows_max": 0},
+    )
+    move_rules: tuple[dict[str, int], ...] = (
+        {"record": 0},
+        {"store": 1},
+        {"lookups": 2**28 + 1},
+        {"total_rows": 0},
+        {"record_bytes": 65},
+        {"segments": 65},
+    )
+    for operation, rules in [
+        (Operation.FRAGMENT, fragment_rules),
+        (Operation.GATHER, move_rules),
+        (Operation.SCATTER, move_rules),
+    ]:
+        for broken in range(1 << len(rules)):
+            changed = replace(GOOD, operation=operation)
+            for number, change in enumerate(rules):
+                if broken >> number & 1:
+                    changed = replace(changed, **change)
+            yield changed
     for samples, bags in [(0x1_0001, 0xFFFF), (0x1_0000, 0xFFFF), (2**28, 15), (2**28, 16)]:
         yield replace(GOOD, samples=samples, bags=bags)
 
