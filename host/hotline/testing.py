@@ -128,17 +128,17 @@ class JobGenerator:
         self._rows = 1000
         self._pinned = 0
 
-    def next(self) -> Case:
-        """The next case."""
-        operation = Operation(self._random.choice(self._operations, p=self._shares))
+    def next(self, operation: Operation | None = None) -> Case:
+        """The next case, of any operation or of one."""
+        if operation is None:
+            operation = Operation(self._random.choice(self._operations, p=self._shares))
         if self._count % 16 == 0:
             self._choose_row_space()
-        case = self.make(operation)
+        case = self._make(operation)
         self._count += 1
         return replace(case, note=f"seed {self.seed}, case {self._count - 1}")
 
-    def make(self, operation: Operation) -> Case:
-        """A case of one operation."""
+    def _make(self, operation: Operation) -> Case:
         if operation in reference.GATHERER:
             return self._move(operation)
         rows, pinned = self._rows, self._pinned

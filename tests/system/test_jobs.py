@@ -53,9 +53,12 @@ def test_random_jobs_equal_the_oracle(device: Device, seed: int) -> None:
 
 
 def test_every_status_of_the_contract_occurs_in_random_jobs(device: Device) -> None:
-    generator = JobGenerator(device.capabilities, seed=99 + SEED, faults=0.4)
+    generator = JobGenerator(device.capabilities, seed=99 + SEED, faults=0.4, lookups=300)
     board = Scoreboard(device, config_of(device))
-    completions = board.check_all([generator.next() for _ in range(150)])
+    operations = [*sorted(set(Operation) - {Operation.CLEAR, Operation.DUMP}) * 20]
+    operations += [Operation.FRAGMENT] * 40
+    cases = [generator.next(operation) for operation in operations]
+    completions = board.check_all(cases)
     seen = {(completion.operation, completion.status) for completion in completions}
     board.close()
     assert (Operation.FRAGMENT, Status.COLD_OVERFLOW) in seen
