@@ -28,6 +28,7 @@ def test_read_engine(parameters: dict[str, int]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("parameters", [NARROW, WIDE, SMALLEST], ids=["narrow", "wide", "smallest"])
 def test_read_engine_long(parameters: dict[str, int]) -> None:
     run_bench(

@@ -15,8 +15,8 @@
 /// Latency     1 cycle; `*_rdata_o` keeps its value while `*_en_i` is low.
 /// Stalls      None.
 /// Errors      None. Two writes to one address in one cycle are forbidden (asserted); addresses
-///             beyond `Depth` are undefined. A read returns the OLD data if the other port writes the
-///             address in that cycle.
+///             beyond `Depth` are undefined. A read returns the OLD data if the other port writes
+///             the address in that cycle.
 /// Reset       None; the contents are undefined until written.
 module hotline_ram_2rw #(
   /// Bits of a word.

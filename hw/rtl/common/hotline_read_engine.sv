@@ -10,7 +10,7 @@
 /// never stalled and channels do not block each other.
 ///
 ///   cmd_*[c] -> [queue] -> [splitter] -> [next burst] --+ round robin
-///                                                       +--> AR    (order of bursts kept in a FIFO)
+///                                                       +--> AR   (the order of bursts is kept)
 ///   out_*[c] <- [FIFO of FifoBeats] <--------------------- R
 ///
 ///   command (0x0fc0, 3 beats of 64 bytes)   AR: 0x0fc0 x 1 | 0x1000 x 2

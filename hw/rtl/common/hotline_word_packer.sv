@@ -15,8 +15,8 @@
 ///
 /// Throughput  1 group per cycle, 1 beat per cycle.
 /// Latency     1 cycle from the group that completes a beat, or is the last, to the beat.
-/// Stalls      `in_ready_o` falls while the output holds two untaken beats, and for one cycle behind
-///             a last group that overflows its beat (the rest is a beat of its own).
+/// Stalls      `in_ready_o` falls while the output holds two untaken beats, and for one cycle
+///             behind a last group that overflows its beat (the rest is a beat of its own).
 /// Errors      None. Counts above InWords are forbidden (asserted).
 /// Reset       Drops the words held; `flush_i` does the same in one cycle and also drops a group
 ///             that is accepted in that cycle; `out_valid_o` may fall then without a transfer.

@@ -36,8 +36,8 @@
 /// Throughput  W transfers in every cycle while any channel has a complete burst and the memory
 ///             takes it, also with one-beat streams (CommandDepth >= 2), provided that Outstanding
 ///             bursts cover latency + 8 cycles. Each channel takes a beat per cycle.
-/// Latency     2 cycles from a command to `in_ready_o`; from the beat that completes a burst 2 cycles
-///             to `m_aw_valid_o`, 3 to `m_w_valid_o`; 2 from the last B to `acked_valid_o`.
+/// Latency     2 cycles from a command to `in_ready_o`; from the beat that completes a burst 2
+///             cycles to `m_aw_valid_o`, 3 to `m_w_valid_o`; 2 from the last B to `acked_valid_o`.
 /// Stalls      `in_ready_o` is low without a command, and when the data FIFO or the queue of bursts
 ///             is full; it waits for no input of the channel. It and `cmd_ready_o` depend
 ///             combinationally on `cancel_i`, which the user drives from a register.
