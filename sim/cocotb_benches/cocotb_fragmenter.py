@@ -718,7 +718,7 @@ async def chosen_jobs(dut: Any) -> None:
             bench, rows_of_one_home(bench, depth // 2, 1 << 20) * 2, samples=depth // 2,
             lookups_per_sample=2,
         ),
-        # One long bag list: more entries than a chunk, most of them empty.
+        # One long list of bags, most of them empty.
         fragment_case(
             bench, few, samples=9, bags=40,
             offsets=offsets(0, *[0] * 120, *[1] * 120, *[len(few)] * 120),

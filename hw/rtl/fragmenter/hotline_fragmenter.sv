@@ -48,8 +48,6 @@ module hotline_fragmenter import hotline_pkg::*, hotline_fragment_pkg::*; #(
   /// Bursts in flight, at most.
   parameter int unsigned ReadOutstanding  = 16,
   parameter int unsigned WriteOutstanding = 16,
-  /// Beats of an offsets command, at most. Small values are for tests.
-  parameter int unsigned ChunkBeats       = 65536,
   /// Bits of a job's tag in the cold tracker. Small values are for tests.
   parameter int unsigned GenerationBits   = 8
 ) (
@@ -194,7 +192,7 @@ module hotline_fragmenter import hotline_pkg::*, hotline_fragment_pkg::*; #(
   logic        entries, job_entries;
   logic        cut_short_q, cut_short_d;   // aborted before it began
   logic        has_indices, has_samples, has_cold;
-  logic [44:0] offset_entries;
+  logic [31:0] offset_entries;
   logic [31:0] epoch_q, epoch_next, stalls_q;
   logic [31:0] dmp_slot;                   // below 2**30
   logic        unused_bits;
@@ -328,12 +326,10 @@ module hotline_fragmenter import hotline_pkg::*, hotline_fragment_pkg::*; #(
   logic                                 drain, spl_ids_ready, len_off_ready, read_idle;
 
   hotline_fragment_reader #(
-    .BusBits   (BusBits),
-    .ChunkBeats(ChunkBeats)
+    .BusBits(BusBits)
   ) u_reader (
     .clk_i,
     .rst_ni,
-    .abort_i,
     .job_valid_i,
     .job_ready_o,
     .job_operation_i,

@@ -42,7 +42,7 @@ module hotline_sample_lengths import hotline_pkg::*, hotline_fragment_pkg::*; #(
   input  logic [LengthBits-1:0] lookups_per_sample_i,
   input  logic [15:0]           bags_i,
   /// samples * bags + 1.
-  input  logic [44:0]           entries_i,
+  input  logic [31:0]           entries_i,
 
   /// Beats of `offsets`.
   input  logic                  off_valid_i,
@@ -79,7 +79,7 @@ module hotline_sample_lengths import hotline_pkg::*, hotline_fragment_pkg::*; #(
   logic [Lanes-1:0][31:0]     a_data_q;
   logic [63:0]                a_addr_q;
   logic [CountBits-1:0]       a_count_q;
-  logic [44:0]                left_q;       // entries behind those in stage a
+  logic [31:0]                left_q;       // entries behind those in stage a
   logic                       first_q;      // the next beat holds entry 0
   logic                       a_load, b_load;
 
@@ -92,8 +92,8 @@ module hotline_sample_lengths import hotline_pkg::*, hotline_fragment_pkg::*; #(
       a_error_q <= off_error_i;
       a_addr_q  <= off_addr_i;
       a_first_q <= first_q;
-      a_final_q <= left_q <= 45'(Lanes);
-      a_count_q <= left_q <= 45'(Lanes) ? CountBits'(left_q) : CountBits'(Lanes);
+      a_final_q <= left_q <= 32'(Lanes);
+      a_count_q <= left_q <= 32'(Lanes) ? CountBits'(left_q) : CountBits'(Lanes);
     end
   end
 
@@ -260,7 +260,7 @@ module hotline_sample_lengths import hotline_pkg::*, hotline_fragment_pkg::*; #(
     end else begin
       // Beats into the stages.
       if (a_load) begin
-        left_q  <= left_q - (left_q <= 45'(Lanes) ? left_q : 45'(Lanes));
+        left_q  <= left_q - (left_q <= 32'(Lanes) ? left_q : 32'(Lanes));
         first_q <= 1'b0;
       end
       a_valid_q <= a_load || (a_valid_q && !b_load);
