@@ -515,7 +515,7 @@ async def read_errors(dut: Any) -> None:
     for number in range(16 * LONG):
         bench.memory.stall.update(stalls(random.choice(["none", "random"])))
         while True:
-            case = generator.make(kinds[number % 4])
+            case = generator.next(kinds[number % 4])
             if bench.legal(case) and len(case.ids) > 2 * bench.bytes:
                 break
         # The job behind it is queued already, and may be prefetching.
@@ -542,7 +542,7 @@ async def write_errors(dut: Any) -> None:
             number % 4
         ]
         while True:
-            case = generator.make(operation)
+            case = generator.next(operation)
             if bench.legal(case) and (operation is Operation.DUMP or len(case.ids) > 8):
                 break
         after = bench.cases(generator, 1)[0]
