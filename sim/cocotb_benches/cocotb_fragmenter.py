@@ -649,6 +649,7 @@ async def chosen_jobs(dut: Any) -> None:
     offsets = lambda *edges: np.array(edges, np.uint32)  # noqa: E731
     big = np.arange(5000, 5000 + longest)
     half = np.arange(depth)
+    odd = longest - 3
     cases = [
         # Nothing to do, in every way.
         fragment_case(bench, none),
@@ -700,6 +701,10 @@ async def chosen_jobs(dut: Any) -> None:
         # Overflow before a bad row id in the same beat, and behind one.
         fragment_case(bench, [1, 2, 1 << 20, 3], samples=2, lookups_per_sample=2, cold_rows_max=1),
         fragment_case(bench, [1, 1 << 20, 2, 3], samples=2, lookups_per_sample=2, cold_rows_max=1),
+        # A bad row id behind the end of a sample, in the same beat: it belongs to the next sample.
+        fragment_case(
+            bench, [5] * odd + [1 << 20] + [5] * (odd - 1), samples=2, lookups_per_sample=odd,
+        ),
         # The bound is exact.
         fragment_case(bench, [998, 999], samples=1, lookups_per_sample=2, total_rows=1000),
         fragment_case(bench, [999, 1000], samples=1, lookups_per_sample=2, total_rows=1000),

@@ -217,7 +217,8 @@ module hotline_assembler #(
   // ------------------------------------------------------------ a slice and its groups: m
   logic                   m_valid_q, m_ready, m_load, needs_groups, group_take, cold_free;
   logic                   m_terminal_q, m_end_q, m_cold_below_q, m_cold_behind_q;
-  logic [Lanes-1:0]       m_mask_q, m_pinned_q, m_hit_q, m_below_q, m_new_q, m_overflow_q;
+  logic [Lanes-1:0]       m_mask_q, m_pinned_q, m_hit_q, m_below_q, m_new_q;
+  logic                   m_overflow_any_q, m_overflow_below_q;
   logic [Lanes-1:0]       m_left_q;      // LOAD: rejected lanes that were not sent
   logic [Lanes-1:0]       m_marked_q;
   logic [Lanes-1:0][31:0] m_words_q;
@@ -238,13 +239,16 @@ module hotline_assembler #(
                         && (!needs_groups || (g_valid_q && g_last_q && cold_free));
   assign slc_ready_o  = m_load;
 
+  // What a group says is taken up in every cycle in which it is there, also before it can leave:
+  // that changes nothing, and keeps the path from the output streams out of these words.
   always_comb begin
     new_lanes      = a_new_q;
     overflow_lanes = a_overflow_q;
     for (int unsigned lane = 0; lane < Lanes; lane++) begin
       words[lane] = needs_groups && slc_marked_i[lane] ? a_words_q[lane] : slc_words_i[lane];
       for (int unsigned place = 0; place < ColdLanes; place++) begin
-        if (group_take && g_mask_q[place] && g_lanes_q[place] == LaneBits'(lane)) begin
+        if (g_valid_q && slc_valid_i && needs_groups && g_mask_q[place]
+            && g_lanes_q[place] == LaneBits'(lane)) begin
           words[lane]          = g_index_q[place];
           new_lanes[lane]      = g_new_q[place];
           overflow_lanes[lane] = g_overflow_q[place];
@@ -270,7 +274,8 @@ module hotline_assembler #(
       m_marked_q      <= slc_marked_i;
       m_below_q       <= below;
       m_new_q         <= new_lanes;
-      m_overflow_q    <= overflow_lanes;
+      m_overflow_any_q   <= overflow_lanes != '0;
+      m_overflow_below_q <= (overflow_lanes & below) != '0;
       m_words_q       <= words;
       m_stop_q        <= stop_lane;
       m_cold_below_q  <= (slc_marked_i & below) != '0;
@@ -288,7 +293,7 @@ module hotline_assembler #(
 
   // ---------------------------------------------------------------------- m: what leaves of it
   logic                   m_fire, terminal, want_beat, want_popular, want_other, want_map;
-  logic                   end_ok, popular, overflow_below, live;
+  logic                   end_ok, popular, live;
   logic                   carry_q;       // the open sample has a cold lookup before this slice
   logic [31:0]            sample_q;
   logic [31:0]            map_q, map_d;
@@ -303,8 +308,7 @@ module hotline_assembler #(
 
   assign live           = fragment_i && !dead_q;
   assign terminal       = m_valid_q && m_terminal_q;
-  assign overflow_below = (m_overflow_q & m_below_q) != '0;
-  assign end_ok         = live && m_end_q && !overflow_below;
+  assign end_ok         = live && m_end_q && !m_overflow_below_q;
   assign popular        = !carry_q && !m_cold_below_q;
   assign want_beat      = live && m_mask_q[Lanes-1];
   assign want_popular   = end_ok && popular;
@@ -520,7 +524,7 @@ module hotline_assembler #(
             end else begin
               carry_q  <= carry_q || m_cold_below_q;
             end
-            dead_q <= m_overflow_q != '0;
+            dead_q <= m_overflow_any_q;
           end
           if (m_fire && terminal) begin
             state_q      <= StClose;

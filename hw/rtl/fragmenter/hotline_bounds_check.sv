@@ -101,6 +101,7 @@ module hotline_bounds_check import hotline_pkg::*; #(
   logic [31:0]         beat_q;        // number of the beat
   logic [31:0]         sample_q;      // number of the sample that the first lanes belong to
   logic [31:0]         bad_sample_q, bad_lookup_q, bad_value_q, bad_lookup;
+  logic                bad_behind_q;  // the bad row id is behind the slice's end of a sample
   logic                keep;
 
   always_comb begin
@@ -142,13 +143,14 @@ module hotline_bounds_check import hotline_pkg::*; #(
     if (leave && any_bad && !stopped_q) begin
       bad_lookup_q <= entries_i ? bad_lookup >> 1 : bad_lookup;
       bad_value_q  <= c_ids_q[bad_lane];
-      bad_sample_q <= sample_q + 32'(c_end_q && {1'b0, bad_lane} >= c_end_lane_q);
+      bad_sample_q <= sample_q;
+      bad_behind_q <= c_end_q && {1'b0, bad_lane} >= c_end_lane_q;
     end
   end
 
   assign evt_status_o = stopped_q ? StatusBadIndex : spl_status_i;
   assign evt_reason_o = stopped_q ? ReasonRowId : spl_reason_i;
-  assign evt_sample_o = stopped_q ? bad_sample_q : spl_sample_i;
+  assign evt_sample_o = stopped_q ? bad_sample_q + 32'(bad_behind_q) : spl_sample_i;
   assign evt_lookup_o = stopped_q ? bad_lookup_q : spl_lookup_i;
   assign evt_value_o  = stopped_q ? {32'd0, bad_value_q} : spl_value_i;
 

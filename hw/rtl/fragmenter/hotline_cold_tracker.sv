@@ -26,8 +26,9 @@
 /// one row at a time, before new ones enter.
 ///
 /// Throughput  One group per cycle; a group is a request if its rows have different banks. A walk costs
-///             4 cycles per set and row, and 1 per group. Rows that were chosen to share a home
-///             make walks long (up to ColdRowsMax / 4 sets), never wrong.
+///             3 cycles per set, 1 per row and 1 per group. Rows that were chosen to share a home
+///             make walks long (up to ColdRowsMax / 4 sets), never wrong. The last 2 * ColdLanes
+///             positions of a job are given away in walks.
 /// Latency     6 cycles.
 /// Stalls      By `res_ready_i`, and as above.
 /// Errors      A new row when `cold_rows_max_i` positions are taken gets `overflow`; from the first such
@@ -287,7 +288,7 @@ module hotline_cold_tracker import hotline_fragment_pkg::*; #(
     end
   end
 
-  // A write of s3, per place: seen by what was read too early to see it.
+  // A write of s3, per place, if the stages move: seen by what was read too early to see it.
   logic [ColdLanes-1:0]       put, put_q;            // put_q: that of the step before
   way_t [ColdLanes-1:0]       put_way, put_way_q;
   position_t [ColdLanes-1:0]  put_position, put_position_q;
@@ -351,6 +352,8 @@ module hotline_cold_tracker import hotline_fragment_pkg::*; #(
   end
 
   always_ff @(posedge clk_i) begin
+    // One cycle old, so the group of that cycle may have taken its share since.
+    plenty_q <= room_q >= (PositionBits + 1)'(2 * ColdLanes);
     if (advance) begin
       s2_set_q       <= s1_set;
       s3_hit_q       <= s2_hit;
@@ -368,13 +371,15 @@ module hotline_cold_tracker import hotline_fragment_pkg::*; #(
     if (!rst_ni || state_q != StRun) begin
       put_q <= '0;
     end else if (advance) begin
-      put_q <= put;
+      put_q <= put_now;
     end
   end
 
   // ------------------------------------------------------------------------------- s3: decision
   logic                      out_valid, out_ready;
-  logic [ColdLanes-1:0]      fresh, lacking, need_walk, out_new, out_overflow;
+  logic [ColdLanes-1:0]      fresh, need_walk, out_new, out_overflow;
+  logic [ColdLanes-1:0]      put_now;        // written in this cycle
+  logic                      plenty_q;       // positions for this group and one more
   position_t [ColdLanes-1:0] out_position;
   logic [CountWidth-1:0]     taken, counted;
   logic                      walk_due;
@@ -392,26 +397,23 @@ module hotline_cold_tracker import hotline_fragment_pkg::*; #(
   logic                      w_add, w_lack;
 
   always_comb begin
-    // Rows that are not there, and whose home has room; after an overflow all that are not there.
     taken = '0;
     for (int unsigned place = 0; place < ColdLanes; place++) begin
-      need_walk[place]    = s3_mask_q[place] && !s3_hit_q[place] && s3_used_q[place] == 3'(Ways)
-                            && !overflow_q;
-      fresh[place]        = s3_mask_q[place] && !s3_hit_q[place];
-      lacking[place]      = fresh[place]
-                            && (overflow_q || room_q <= (PositionBits + 1)'(taken));
-      put[place]          = fresh[place] && !lacking[place];
+      fresh[place]        = s3_valid_q && s3_mask_q[place] && !s3_hit_q[place];
+      // Close to the last position rows walk, too: one at a time they are easy to count.
+      need_walk[place]    = fresh[place] && !overflow_q
+                            && (s3_used_q[place] == 3'(Ways) || !plenty_q);
+      // Counts only if the stages move, which they do not if the group must walk.
+      put[place]          = fresh[place] && !overflow_q;
       put_way[place]      = way_t'(s3_used_q[place]);
       put_position[place] = next_q + position_t'(taken);
       taken               = taken + CountWidth'(fresh[place]);
     end
-    walk_due = state_q == StRun && s3_valid_q && need_walk != '0;
+    walk_due = state_q == StRun && need_walk != '0;
+    put_now  = state_q == StRun && s3_valid_q && out_ready && !walk_due ? put : '0;
     counted  = '0;
-    if (!(s3_valid_q && out_ready && state_q == StRun) || walk_due) begin
-      put = '0;
-    end
     for (int unsigned place = 0; place < ColdLanes; place++) begin
-      counted = counted + CountWidth'(put[place]);
+      counted = counted + CountWidth'(put_now[place]);
     end
   end
 
@@ -424,7 +426,7 @@ module hotline_cold_tracker import hotline_fragment_pkg::*; #(
 
   always_comb begin
     out_new      = state_q == StWalk ? w_new_q : put;
-    out_overflow = state_q == StWalk ? w_overflow_q : lacking;
+    out_overflow = state_q == StWalk ? w_overflow_q : fresh & {ColdLanes{overflow_q}};
     for (int unsigned place = 0; place < ColdLanes; place++) begin
       out_position[place] = state_q == StWalk ? w_position_q[place]
                             : s3_hit_q[place] ? s3_position_q[place] : put_position[place];
@@ -503,7 +505,7 @@ module hotline_cold_tracker import hotline_fragment_pkg::*; #(
             bank_read[bank]       = 1'b1;
             bank_read_index[bank] = b_index_q[place];
           end
-          if (put[place] && s3_bank_q[place] == bank_t'(bank)) begin
+          if (put_now[place] && s3_bank_q[place] == bank_t'(bank)) begin
             bank_write[bank][put_way[place]] = 1'b1;
             bank_write_index[bank]           = s3_index_q[place];
             bank_write_entry[bank]           = '{generation: generation_q,
@@ -566,9 +568,6 @@ module hotline_cold_tracker import hotline_fragment_pkg::*; #(
           end else begin
             next_q <= next_q + position_t'(counted);
             room_q <= room_q - (PositionBits + 1)'(counted);
-            if (out_valid && out_ready && lacking != '0) begin
-              overflow_q <= 1'b1;
-            end
             if (walk_due) begin
               state_q <= StWalk;
             end

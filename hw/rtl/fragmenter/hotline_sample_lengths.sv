@@ -12,11 +12,11 @@
 /// Every entry is checked (entry 0 is 0, never less than the one before, never above `lookups`, the
 /// last one is `lookups`); every `bags`-th one closes a sample.
 ///
-///   off_* -> [a: beat] -> [b: beat, faults] -> walk -> [w: edge] -> [length, limit] -> FIFO -> len_*
+///   off_* -> [a: beat] -> [b: beat, first fault] -> walk -> [w: edge] -> [l: length] -> FIFO -> len_*
 ///
 /// Throughput  One record per cycle, as long as each bus word of offsets closes one sample at least;
 ///             else one bus word per cycle.
-/// Latency     5 cycles from an offsets beat to the first length; 2 from `start_i` with a constant.
+/// Latency     6 cycles from an offsets beat to the first length; 2 from `start_i` with a constant.
 /// Stalls      By `len_ready_i`.
 /// Errors      See above. The detail of a Bad or Failed record is on `bad_*` from the cycle in which
 ///             the record is offered until the next `start_i`.
@@ -81,10 +81,11 @@ module hotline_sample_lengths import hotline_pkg::*, hotline_fragment_pkg::*; #(
   logic [CountBits-1:0]       a_count_q;
   logic [31:0]                left_q;       // entries behind those in stage a
   logic                       first_q;      // the next beat holds entry 0
-  logic                       a_load, b_load;
+  logic                       a_load, a_leave, s_ready;
 
-  assign off_ready_o = state_q == StJagged && left_q != '0 && !stop_i && (!a_valid_q || b_load);
+  assign off_ready_o = state_q == StJagged && left_q != '0 && !stop_i && (!a_valid_q || s_ready);
   assign a_load      = off_valid_i && off_ready_o;
+  assign a_leave     = a_valid_q && s_ready;
 
   always_ff @(posedge clk_i) begin
     if (a_load) begin
@@ -98,15 +99,15 @@ module hotline_sample_lengths import hotline_pkg::*, hotline_fragment_pkg::*; #(
   end
 
   // ------------------------------------------------------------------ b: the beat and its faults
-  logic                       b_valid_q, b_final_q, b_error_q;
-  logic [Lanes-1:0][31:0]     b_data_q;
-  logic [Lanes-1:0]           b_fault_q, a_fault;
-  logic [63:0]                b_addr_q;
-  logic [CountBits-1:0]       b_count_q;
+  // Only the first fault of a beat can matter: the walk ends there.
+  logic                       b_valid, b_final, b_error, b_any_fault, a_any_fault;
+  logic [Lanes-1:0][31:0]     b_data;
+  logic [Lanes-1:0]           a_fault;
+  logic [LaneBits-1:0]        b_fault_lane, a_fault_lane;
+  logic [63:0]                b_addr;
+  logic [CountBits-1:0]       b_count;
   logic [31:0]                previous_q;   // last entry of the beat before that in stage a
   logic                       b_done;       // the walk leaves the beat
-
-  assign b_load = a_valid_q && (!b_valid_q || b_done);
 
   always_comb begin
     for (int unsigned lane = 0; lane < Lanes; lane++) begin
@@ -125,94 +126,126 @@ module hotline_sample_lengths import hotline_pkg::*, hotline_fragment_pkg::*; #(
         end
       end
     end
+    a_any_fault  = a_fault != '0;
+    a_fault_lane = '0;
+    for (int unsigned lane = Lanes; lane > 0; lane--) begin
+      if (a_fault[lane-1]) begin
+        a_fault_lane = LaneBits'(lane - 1);
+      end
+    end
   end
 
   always_ff @(posedge clk_i) begin
-    if (b_load) begin
-      b_data_q   <= a_data_q;
-      b_fault_q  <= a_fault;
-      b_error_q  <= a_error_q;
-      b_addr_q   <= a_addr_q;
-      b_count_q  <= a_count_q;
-      b_final_q  <= a_final_q;
+    if (a_leave) begin
       previous_q <= a_data_q[Lanes-1];
     end
   end
 
+  // Its ready is a register: what the walk decides in a cycle does not reach the read engine.
+  hotline_spill_register #(
+    .Width(BusBits + 64 + CountBits + LaneBits + 3)
+  ) u_beat (
+    .clk_i,
+    .rst_ni     (rst_ni && !stop_i),
+    .in_valid_i (a_valid_q),
+    .in_ready_o (s_ready),
+    .in_data_i  ({a_data_q, a_addr_q, a_count_q, a_fault_lane, a_any_fault, a_final_q, a_error_q}),
+    .out_valid_o(b_valid),
+    .out_ready_i(b_done),
+    .out_data_o ({b_data, b_addr, b_count, b_fault_lane, b_any_fault, b_final, b_error})
+  );
+
   // -------------------------------------------------------------- walk: to the next sample's edge
-  logic [LaneBits-1:0]  lane_q;        // first entry of the beat that was not walked over
-  logic [15:0]          to_edge_q;     // entries up to the next edge, that one included
+  // `edge_q` lanes into the beat lies the end of the next edge (1: lane 0); beyond `b_count` it
+  // is in a later beat.
+  localparam int unsigned EdgeBits = 17;
+
+  logic [EdgeBits-1:0]  edge_at_q, edge_next;
   logic                 zeroth_q;      // the next edge is entry 0, which closes no sample
   logic                 halted_q;      // the stream is closed as far as the walk knows
   logic                 finish_q;      // the last edge was found
   logic [31:0]          entry_q;       // number of the beat's first entry
-  logic [CountBits-1:0] available, span, fault_lane;
-  logic                 at_edge, any_fault, walk, w_load, w_ready, beat_left;
+  logic                 at_edge, beat_left, fault_here, walk, w_load, w_ready;
   logic [CountBits-1:0] walk_end;
-  logic [Lanes-1:0]     walked, faults;
-  logic [LaneBits-1:0]  edge_lane;
+  logic [Lanes-1:0][31:0] rotated;     // lane i - 1 at place i: the edge's entry by its end
+
+  assign at_edge    = edge_at_q <= EdgeBits'(b_count);
+  assign walk_end   = at_edge ? CountBits'(edge_at_q) : b_count;
+  assign beat_left  = !at_edge || edge_at_q == EdgeBits'(b_count);
+  assign fault_here = b_any_fault && {1'b0, b_fault_lane} < walk_end;
+  assign walk       = state_q == StJagged && b_valid && !halted_q && !finish_q && w_ready;
+  // A fault halts the walk one cycle later; what it does until then is not seen any more.
+  assign b_done     = walk && beat_left;
 
   always_comb begin
-    available = b_count_q - {1'b0, lane_q};
-    at_edge   = to_edge_q <= 16'(available);
-    span      = at_edge ? CountBits'(to_edge_q) : available;
-    walk_end  = {1'b0, lane_q} + span;
-    edge_lane = LaneBits'(walk_end - 1'b1);
-    for (int unsigned lane = 0; lane < Lanes; lane++) begin
-      walked[lane] = CountBits'(lane) >= {1'b0, lane_q} && CountBits'(lane) < walk_end;
+    edge_next = at_edge ? edge_at_q + EdgeBits'(bags_i) : edge_at_q;
+    if (beat_left) begin
+      edge_next = at_edge ? edge_at_q + EdgeBits'(bags_i) - EdgeBits'(Lanes)
+                          : edge_at_q - EdgeBits'(Lanes);
     end
-    faults     = b_fault_q & walked;
-    any_fault  = faults != '0;
-    fault_lane = '0;
-    for (int unsigned lane = Lanes; lane > 0; lane--) begin
-      if (faults[lane-1]) begin
-        fault_lane = CountBits'(lane - 1);
-      end
+    for (int unsigned place = 0; place < Lanes; place++) begin
+      rotated[place] = b_data[(place+Lanes-1)%Lanes];
     end
   end
 
-  assign walk      = state_q == StJagged && b_valid_q && !halted_q && !finish_q && w_ready;
-  assign beat_left = walk_end == b_count_q;
-  assign b_done    = walk && beat_left && !b_error_q && !any_fault;
-
-  // ------------------------------------------------------------------------- w: an edge or an end
-  logic        w_valid_q, w_final;
-  length_e     w_kind_q;
-  logic [31:0] w_value_q;     // the edge, or the entry at fault
-  logic [31:0] w_entry_q;     // number of the entry at fault
+  // ------------------------------------------------------------------- w: an edge, or the end
+  logic        w_valid_q, w_error_q, w_fault_q, w_end_q;
+  logic [31:0] w_edge_q;      // the edge
+  logic [31:0] w_value_q;     // the entry at fault
+  logic [31:0] w_entry_q;     // and its number
   logic [63:0] w_addr_q;
 
-  assign w_load = walk && (b_error_q || any_fault || (at_edge && !zeroth_q));
+  assign w_load = walk && (b_error || fault_here || (at_edge && !zeroth_q));
 
   always_ff @(posedge clk_i) begin
     if (w_ready) begin
-      w_value_q <= any_fault ? b_data_q[LaneBits'(fault_lane)] : b_data_q[edge_lane];
-      w_entry_q <= entry_q + 32'(fault_lane);
-      w_addr_q  <= b_addr_q;
-      if (b_error_q && b_valid_q && !finish_q) begin
-        w_kind_q <= LengthFailed;
-      end else if (any_fault && !finish_q) begin
-        w_kind_q <= LengthBad;
+      w_edge_q  <= rotated[edge_at_q[LaneBits-1:0]];
+      w_value_q <= b_data[b_fault_lane];
+      w_entry_q <= {entry_q[31:LaneBits], b_fault_lane};
+      w_addr_q  <= b_addr;
+      w_error_q <= b_error && !finish_q;
+      w_fault_q <= fault_here && !finish_q;
+      w_end_q   <= finish_q;
+    end
+  end
+
+  // ------------------------------------------------------------------------------- l: the length
+  logic        l_valid_q, l_ready;
+  length_e     l_kind_q;
+  logic [31:0] l_length_q, l_first_q, l_value_q, l_entry_q;
+  logic [63:0] l_addr_q;
+  logic [31:0] edge_q;        // edge of the sample before that in w
+
+  assign w_ready = !w_valid_q || l_ready;
+
+  always_ff @(posedge clk_i) begin
+    if (l_ready) begin
+      l_length_q <= w_edge_q - edge_q;
+      l_first_q  <= edge_q;
+      l_value_q  <= w_value_q;
+      l_entry_q  <= w_entry_q;
+      l_addr_q   <= w_addr_q;
+      if (w_error_q) begin
+        l_kind_q <= LengthFailed;
+      end else if (w_fault_q) begin
+        l_kind_q <= LengthBad;
       end else begin
-        w_kind_q <= finish_q ? LengthEnd : LengthSample;
+        l_kind_q <= w_end_q ? LengthEnd : LengthSample;
       end
     end
   end
 
-  // ------------------------------------------------------------- the length, and the FIFO's input
+  // ------------------------------------------------------------------------------ the FIFO's input
   logic                  fifo_valid, fifo_ready, closed_q, push;
   length_e               fifo_kind;
   logic [LengthBits-1:0] fifo_length;
-  logic [31:0]           edge_q;      // edge of the sample before
   logic [31:0]           sample_q;    // number of the sample
-  logic [31:0]           length;
   logic                  too_long, fixed_end;
 
-  assign length    = w_value_q - edge_q;
-  assign too_long  = length > LookupsMax;
+  assign too_long  = l_length_q > LookupsMax;
   assign fixed_end = sample_q == samples_i;
-  assign w_ready   = !w_valid_q || (fifo_ready && !closed_q);
-  assign w_final   = walk && beat_left && b_final_q && !b_error_q && !any_fault;
+  // Behind the record that closes the stream everything is dropped.
+  assign l_ready   = !l_valid_q || fifo_ready;
 
   always_comb begin
     fifo_valid  = 1'b0;
@@ -224,9 +257,9 @@ module hotline_sample_lengths import hotline_pkg::*, hotline_fragment_pkg::*; #(
         fifo_kind  = fixed_end ? LengthEnd : LengthSample;
       end
       StJagged: begin
-        fifo_valid  = w_valid_q && !closed_q;
-        fifo_kind   = w_kind_q == LengthSample && too_long ? LengthBad : w_kind_q;
-        fifo_length = LengthBits'(length);
+        fifo_valid  = l_valid_q && !closed_q;
+        fifo_kind   = l_kind_q == LengthSample && too_long ? LengthBad : l_kind_q;
+        fifo_length = LengthBits'(l_length_q);
       end
       default: ;
     endcase
@@ -238,16 +271,15 @@ module hotline_sample_lengths import hotline_pkg::*, hotline_fragment_pkg::*; #(
     if (!rst_ni || stop_i) begin
       state_q   <= StIdle;
       a_valid_q <= 1'b0;
-      b_valid_q <= 1'b0;
       w_valid_q <= 1'b0;
+      l_valid_q <= 1'b0;
       left_q    <= '0;
       first_q   <= 1'b0;
       zeroth_q  <= 1'b0;
       halted_q  <= 1'b0;
       finish_q  <= 1'b0;
       closed_q  <= 1'b0;
-      lane_q    <= '0;
-      to_edge_q <= '0;
+      edge_at_q <= '0;
       entry_q   <= '0;
       edge_q    <= '0;
       sample_q  <= '0;
@@ -256,32 +288,23 @@ module hotline_sample_lengths import hotline_pkg::*, hotline_fragment_pkg::*; #(
       left_q    <= entries_i;
       first_q   <= 1'b1;
       zeroth_q  <= 1'b1;
-      to_edge_q <= 16'd1;
+      edge_at_q <= EdgeBits'(1);
     end else begin
       // Beats into the stages.
       if (a_load) begin
-        left_q  <= left_q - (left_q <= 32'(Lanes) ? left_q : 32'(Lanes));
+        left_q  <= left_q <= 32'(Lanes) ? '0 : left_q - 32'(Lanes);
         first_q <= 1'b0;
       end
-      a_valid_q <= a_load || (a_valid_q && !b_load);
-      b_valid_q <= b_load || (b_valid_q && !b_done);
+      a_valid_q <= a_load || (a_valid_q && !s_ready);
 
       // The walk.
       if (walk) begin
-        if (b_error_q || any_fault) begin
-          halted_q <= 1'b1;
-        end else begin
-          lane_q    <= beat_left ? '0 : LaneBits'(walk_end);
-          to_edge_q <= at_edge ? bags_i : to_edge_q - 16'(available);
-          if (at_edge) begin
-            zeroth_q <= 1'b0;
-          end
-          if (beat_left) begin
-            entry_q <= entry_q + 32'(Lanes);
-          end
-          if (w_final) begin
-            finish_q <= 1'b1;
-          end
+        halted_q  <= b_error || fault_here;
+        edge_at_q <= edge_next;
+        zeroth_q  <= zeroth_q && !at_edge;
+        if (beat_left) begin
+          entry_q  <= entry_q + 32'(Lanes);
+          finish_q <= b_final;
         end
       end
       if (w_ready) begin
@@ -290,12 +313,17 @@ module hotline_sample_lengths import hotline_pkg::*, hotline_fragment_pkg::*; #(
           halted_q <= 1'b1;
         end
       end
+      if (l_ready) begin
+        l_valid_q <= w_valid_q;
+        if (w_valid_q) begin
+          edge_q <= w_edge_q;
+        end
+      end
 
       // Records.
       if (push) begin
         if (fifo_kind == LengthSample) begin
           sample_q <= sample_q + 1'b1;
-          edge_q   <= w_value_q;
         end else begin
           closed_q <= 1'b1;
         end
@@ -307,16 +335,16 @@ module hotline_sample_lengths import hotline_pkg::*, hotline_fragment_pkg::*; #(
   always_ff @(posedge clk_i) begin
     if (push && fifo_kind != LengthSample) begin
       bad_sample_o <= sample_q;
-      bad_lookup_o <= w_entry_q;
-      bad_value_o  <= {32'd0, w_value_q};
+      bad_lookup_o <= l_entry_q;
+      bad_value_o  <= {32'd0, l_value_q};
       bad_reason_o <= ReasonOffset;
-      if (w_kind_q == LengthSample) begin
+      if (l_kind_q == LengthSample) begin
         bad_reason_o <= ReasonSampleTooLong;
-        bad_lookup_o <= edge_q;
-        bad_value_o  <= {32'd0, length};
+        bad_lookup_o <= l_first_q;
+        bad_value_o  <= {32'd0, l_length_q};
       end
-      if (w_kind_q == LengthFailed) begin
-        bad_value_o <= w_addr_q;
+      if (l_kind_q == LengthFailed) begin
+        bad_value_o <= l_addr_q;
       end
     end
   end
