@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+
 from hotline.errors import ConfigError, DataError
 from hotline.tables import FeatureConfig, Group, RowBatch, TableConfig
 from hotline.train import Adagrad, HotlineEmbedding, MiniBatch, Pipeline, PlainEmbedding
-
 from tests.host.training import (
     LateDevice,
     Model,

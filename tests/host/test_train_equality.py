@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+
 from hotline.config import CONFIGS
 from hotline.tables import FeatureConfig, Group, RowBatch, TableConfig
 from hotline.train import Adagrad, HotlineEmbedding, MiniBatch, Pipeline, PlainEmbedding
 from hotline.train.pipeline import plain_part
-
 from tests.host.training import (
     LateDevice,
     Model,

@@ -9,6 +9,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
+
 from hotline import native
 from hotline.config import CONFIGS
 from hotline.device.reference import ReferenceDevice
@@ -19,7 +20,6 @@ from hotline.train.accelerator import Accelerator
 from hotline.train.coalesce import LookupGradient, coalesce
 from hotline.train.encode import Bags, HotSet, encode_on_host, first_occurrences, ranges
 from hotline.train.store import ColdStore, RecordLayout, initial_weights, table_weights
-
 from tests.host.training import random_batches, random_group, random_rows, train_pipeline
 
 GROUP = Group(

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
+
 from hotline.data.synthetic import Synthetic
 from hotline.errors import ConfigError
 from hotline.metrics.reporting import STAGES, RunRecord, compare
@@ -18,7 +19,6 @@ from hotline.models import DLRM
 from hotline.tables import FeatureConfig, Group, TableConfig
 from hotline.train import PlainEmbedding
 from hotline.train.trainer import Progress, Trainer, TrainerConfig
-
 from tests.host.training import LateDevice
 
 DATA = Synthetic(

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor, nn
+
 from hotline.device.base import Completion, Device, Dump, Fragment, Gather, Handle, Job, Load
 from hotline.device.reference import ReferenceDevice
 from hotline.reference import GATHERER
 from hotline.tables import FeatureConfig, Group, RowBatch, TableConfig
 from hotline.train import HotlineEmbedding, MiniBatch, Pipeline
 from hotline.train.store import table_weights
-from torch import Tensor, nn
 
 DTYPES = {torch.float32: np.float32, torch.float64: np.float64}
 

@@ -12,6 +12,9 @@ import torch
 
 from hotline.device.base import Device
 from hotline.device.reference import ReferenceDevice
+from hotline.device.sim import SimDevice
+from hotline.device.transport import KERNELS, Kernel
+from hotline.errors import DeviceDead, DeviceTimeout
 from hotline.tables import FeatureConfig, Group, TableConfig
 from hotline.train import HotlineEmbedding, Pipeline
 from tests.host.training import (
@@ -27,6 +30,11 @@ from tests.host.training import (
 from tests.system.conftest import SEED, config_of
 
 LR = 0.3
+GROUP = Group(
+    (TableConfig("a", 150, 8), TableConfig("b", 40, 8), TableConfig("c", 3, 8)),
+    (FeatureConfig("f", "a", 2), FeatureConfig("g", "b", None), FeatureConfig("h", "c")),
+    pin_bytes=100,
+)
 
 
 @pytest.mark.parametrize("schedule", ["split", "merged"])
@@ -47,11 +55,7 @@ def test_training_equals_the_plain_loop(device: Device, seed: int, schedule: str
 
 def test_hot_set_changes_between_steps(device: Device) -> None:
     rng = np.random.default_rng([SEED, 4])
-    group = Group(
-        (TableConfig("a", 150, 8), TableConfig("b", 40, 8), TableConfig("c", 3, 8)),
-        (FeatureConfig("f", "a", 2), FeatureConfig("g", "b", None), FeatureConfig("h", "c")),
-        pin_bytes=100,
-    )
+    group = GROUP
     batches = random_batches(group, rng, (10,) * 9)
     with HotlineEmbedding(group, device, dtype=torch.float64, lookahead=2) as embedding:
 
@@ -97,3 +101,43 @@ def test_cycles_are_reported(sim: Device) -> None:
             assert batch.stats.fragment_cycles >= 48 * 32 // sim.capabilities.bus_bits
             assert batch.resident.cycles.get("gather", 1) > 0
             batch.step()
+
+
+@pytest.mark.parametrize("on", ["read", "write"])
+def test_a_memory_error_is_repeated(sim: SimDevice, on: str) -> None:
+    """One SLVERR in the cold store, at whatever job comes first: the job is done again."""
+    rng = np.random.default_rng([SEED, 7])
+    batches = random_batches(GROUP, rng, (16,) * 8)
+    with HotlineEmbedding(GROUP, sim, dtype=torch.float64) as embedding:
+        embedding.working.load(rows_of_share(GROUP, rng, 0.3))
+        model = Model(embedding, torch.float64)
+
+        def between(number: int) -> None:
+            if number == 3:
+                sim.inject(embedding.working.store.segments[0], on=on, count=1)
+
+        train_pipeline(embedding, batches, lr=LR, schedule="split", model=model, between=between)
+        oracle, _ = train_oracle(GROUP, batches, lr=LR)
+        assert_equal_models(model, oracle, GROUP, 1e-12)
+        assert embedding.working.accelerator.lost is None
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_host_takes_over_when_the_memory_does_not_answer(
+    sim: SimDevice, kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng([SEED, 8])
+    batches = random_batches(GROUP, rng, (16,) * 8)
+    monkeypatch.setattr(sim, "timeout", 1.0)
+    with HotlineEmbedding(GROUP, sim, dtype=torch.float64, lookahead=2) as embedding:
+        embedding.working.load(rows_of_share(GROUP, rng, 0.3))
+        model = Model(embedding, torch.float64)
+
+        def between(number: int) -> None:
+            if number == 3:
+                sim.set_memory(answer_reads=False, kernel=kernel)
+
+        train_pipeline(embedding, batches, lr=LR, schedule="split", model=model, between=between)
+        oracle, _ = train_oracle(GROUP, batches, lr=LR)
+        assert_equal_models(model, oracle, GROUP, 1e-12)
+        assert isinstance(embedding.working.accelerator.lost, DeviceTimeout | DeviceDead)
