@@ -124,7 +124,7 @@ def _by_name(group: Group, features: Any) -> dict[str, Any]:
 
 
 def _as_jagged(value: Any) -> Any:
-    """Takes whatever has values and lengths (a data set's jagged lookups, a JaggedTensor)."""
+    """Takes whatever has values and lengths (torchrec's JaggedTensor)."""
     if isinstance(value, Jagged) or not hasattr(value, "values") or hasattr(value, "detach"):
         return value
     for name in ("lengths", "offsets"):

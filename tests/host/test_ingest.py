@@ -13,7 +13,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hotline.data import Jagged as DataJagged
 from hotline.errors import DataError, DeviceBufferError, IngestError
 from hotline.ingest import Jagged, ingest
 from hotline.tables import FeatureConfig, Group, TableConfig
@@ -303,7 +302,7 @@ def test_jagged_lookups_of_data_sets_and_jagged_tensors_are_taken() -> None:
             return torch.tensor([2, 0, 1])
 
     made = group(("middle", None), ("small", None))
-    lookups = DataJagged(np.array([1, 2]), np.array([0, 1, 1]))
+    lookups = Jagged(np.array([1, 2]), np.array([0, 1, 1]))
     batch = ingest(made, {"f0": JaggedTensor(), "f1": lookups})
     assert batch.samples == 3
     assert batch.ids.tolist() == [14, 15, 1, 16, 2]

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
-from hotline.data.batch import SPLITS, Batch, Dataset, Jagged, Lookups
+from hotline.data.batch import SPLITS, Batch, Dataset, Lookups
+from hotline.ingest import Jagged
 
 __all__ = ["SPLITS", "Batch", "Dataset", "Jagged", "Lookups"]

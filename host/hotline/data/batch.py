@@ -6,31 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from hotline.ingest import Jagged
 from hotline.tables import PIN_THRESHOLD_BYTES, Group
 
 SPLITS = ("train", "test")
 """Names of the parts of a data set."""
 
 
-class Jagged(NamedTuple):
-    """Lookups of a feature whose number differs from sample to sample.
-
-    Attributes:
-        values: [sum(lengths)] int64 ids, sample after sample.
-        lengths: [samples] int64 lookups of each sample; 0 is allowed.
-    """
-
-    values: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int64]
-
-
 Lookups: TypeAlias = "npt.NDArray[np.int64] | Jagged"
-"""Lookups of one feature: ids [samples] or [samples, lookups] where fixed, else ``Jagged``."""
+"""Lookups of one feature: ids [samples] or [samples, lookups] where fixed, else
+``Jagged`` of int64 values and lengths."""
 
 
 @dataclass(frozen=True)

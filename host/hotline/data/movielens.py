@@ -26,8 +26,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from hotline.data.batch import Batch, Jagged, Lookups
+from hotline.data.batch import Batch, Lookups
 from hotline.errors import ConfigError, DataError, FetchError, ParseError
+from hotline.ingest import Jagged
 from hotline.tables import PIN_THRESHOLD_BYTES, FeatureConfig, Group, TableConfig
 
 logger = logging.getLogger(__name__)

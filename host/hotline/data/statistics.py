@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hotline.data.batch import Batch, Jagged
+from hotline.data.batch import Batch
+from hotline.ingest import Jagged
 from hotline.tables import Group
 
 

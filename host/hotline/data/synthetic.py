@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hotline.data.batch import SPLITS, Batch, Jagged, Lookups
+from hotline.data.batch import SPLITS, Batch, Lookups
 from hotline.errors import ConfigError
+from hotline.ingest import Jagged
 from hotline.tables import PIN_THRESHOLD_BYTES, FeatureConfig, Group, TableConfig
 
 # fmt: off
