@@ -8,10 +8,16 @@ directions of the bus, in cycles. Cycles are exact and the same in every run.
 
 Cases are ``<operation>/<configuration>/<traffic>``:
 
-- ``fragment/*/criteo``, ``learn/*/criteo``: mini-batches of 4096 samples with 26 lookups, tables of
-  the Criteo Kaggle data, bounded Zipf 1.1, tables of up to 16,384 rows pinned. FRAGMENT finds the
-  EAL loaded with the rows that were most frequent in other mini-batches.
-- ``gather/*/64B``, ``scatter/*/64B``: records of 64 bytes at random rows.
+- ``fragment``: mini-batches of ``hotline.bench.traffic``, by name. The EAL holds the rows that were
+  most frequent in other mini-batches.
+- ``learn``: LEARN on the criteo traffic, from an empty EAL.
+- ``gather``, ``scatter``: records of 64, 128 or 256 bytes at random rows.
+- ``overlap``: FRAGMENT on mini-batch i+1 while the gatherer moves the cold rows of i; the limit is
+  the longer of the two alone.
+- ``small``: FRAGMENT on mini-batches of 64 samples, back to back; ``extra`` says what one job takes
+  alone, and how much of that is beyond its limit and the latencies of one read and one write.
+- ``sim/<configuration>/speed``: simulated cycles per second of wall clock, the one figure that
+  depends on the machine; the limit is a wish.
 """
 
 from __future__ import annotations
@@ -25,7 +31,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,31 +39,38 @@ import numpy as np
 import numpy.typing as npt
 
 from hotline import reference
+from hotline.bench.traffic import BATCHES, Traffic, traffic
 from hotline.config import KernelConfig, kernel_config
-from hotline.data.synthetic import Synthetic
 from hotline.device.base import Completion, Fragment, Gather, Handle, Job, Learn, Load, Scatter
 from hotline.device.sim import MemoryModel, SimDevice
 from hotline.device.transport import Kernel
 from hotline.errors import CompareError, ConfigError
-from hotline.tables import Group
+from hotline.tables import RowBatch
 
 log = logging.getLogger(__name__)
 
 CONFIGURATIONS = ("zynq", "kv260", "alveo")
-BATCH = 4096
-"""Samples of a mini-batch."""
-DIM = 16
-"""Elements of a row: with the default threshold, tables of up to 16,384 rows are pinned."""
-RECORD_BYTES = 64
-STORE_ROWS = 1 << 18
-RECORDS = 8192
-"""Records of a GATHER or SCATTER."""
+SMALL = 64
+"""Samples of a small mini-batch."""
+STORE_BYTES = 1 << 24
+MOVED_BYTES = 1 << 19
+"""Bytes of the records of a GATHER or SCATTER."""
+SPEED = 200_000
+"""Simulated cycles per second that we want."""
 
-_TRAFFIC = {"fragment": "criteo", "learn": "criteo", "gather": "64B", "scatter": "64B"}
-CASES = tuple(
-    f"{operation}/{config}/{traffic}"
-    for operation, traffic in _TRAFFIC.items()
-    for config in CONFIGURATIONS
+CASES = (
+    *(f"fragment/{config}/criteo" for config in CONFIGURATIONS),
+    *(f"fragment/alveo/{name}" for name in BATCHES if name != "criteo"),
+    *(f"learn/{config}/criteo" for config in CONFIGURATIONS),
+    *(
+        f"{operation}/{config}/{size}B"
+        for operation in ("gather", "scatter")
+        for config in CONFIGURATIONS
+        for size in (64, 128, 256)
+    ),
+    "overlap/alveo/criteo",
+    *(f"small/{config}/criteo" for config in CONFIGURATIONS),
+    "sim/alveo/speed",
 )
 """All cases."""
 
@@ -76,6 +89,7 @@ class Result:
         shares: of all lookups or samples: ``pinned``, ``eal``, ``cold``, ``popular`` ...
         counters: of the kernel, difference over the case.
         memory: the memory model.
+        extra: further figures of the case, by name.
         simulated_cycles_per_second: speed of the simulation itself, wall clock.
     """
 
@@ -91,6 +105,7 @@ class Result:
     shares: dict[str, float]
     counters: dict[str, int]
     memory: dict[str, Any] = field(default_factory=dict)
+    extra: dict[str, float] = field(default_factory=dict)
     simulated_cycles_per_second: float = 0.0
 
 
@@ -105,10 +120,11 @@ def select(patterns: Sequence[str] | None) -> list[str]:
     for pattern in patterns:
         found = [case for case in CASES if fnmatch.fnmatch(case, pattern)]
         if not found:
-            parts = pattern.split("/")
-            if len(parts) != 3 or _TRAFFIC.get(parts[0]) != parts[2]:
+            operation, _, rest = pattern.partition("/")
+            config, _, what = rest.partition("/")
+            if not fnmatch.filter(CASES, f"{operation}/*/{what}") or "*" in pattern:
                 raise ConfigError(f"no case matches {pattern!r}; there are {', '.join(CASES)}")
-            kernel_config(parts[1])
+            kernel_config(config)
             found = [pattern]
         chosen += [case for case in found if case not in chosen]
     return chosen
@@ -183,6 +199,8 @@ class _Measurement:
         self.device, self.case, self.jobs = device, case, jobs
         self.verify, self.seed = verify, seed
         self.config: KernelConfig = device.config
+        self.what = case.split("/")[2]
+        self._shape = (self.config.eal_sets, self.config.eal_ways)
         self.random = np.random.default_rng(seed)
         self._buffers: list[npt.NDArray[Any]] = []
 
@@ -193,12 +211,14 @@ class _Measurement:
             "learn": self._learn,
             "gather": self._gather,
             "scatter": self._scatter,
+            "overlap": self._overlap,
+            "small": self._small,
+            "sim": self._speed,
         }[self.case.split("/")[0]]
-        try:
-            return measure()
-        finally:
-            for array in self._buffers:
-                self.device.free(array)
+        result = measure()
+        for array in self._buffers:
+            self.device.free(array)
+        return result
 
     def _allocate(self, shape: int | tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:
         array = self.device.allocate(shape, dtype)
@@ -214,7 +234,7 @@ class _Measurement:
         self,
         kernel: Kernel,
         jobs: Sequence[Job],
-        limit: Callable[[Completion], tuple[int, float]],
+        limit: Callable[[Any, Completion], tuple[int, float]],
         unit: str,
     ) -> tuple[Result, list[Completion]]:
         """Runs jobs back to back, two in flight; ``limit`` gives a job's items and its cycles."""
@@ -233,7 +253,7 @@ class _Measurement:
         state = device.state(kernel)
         after = device.counters(kernel)
         cycles = state.last_done - state.first_start
-        limits = [limit(completion) for completion in completions]
+        limits = [limit(job, done) for job, done in zip(jobs, completions, strict=True)]
         items, least = sum(n for n, _ in limits), sum(c for _, c in limits)
         counters = {name: (after[name] - before[name]) & 0xFFFF_FFFF for name in before}
         counters |= {"reads_most": state.reads_most, "writes_most": state.writes_most}
@@ -256,97 +276,178 @@ class _Measurement:
 
     # -------------------------------------------------------------------------------- fragmenter
 
-    def _criteo(self) -> tuple[Group, Iterator[npt.NDArray[np.uint32]]]:
-        """The group, and an endless row of mini-batches as row ids, sample-major."""
-        data = Synthetic(seed=self.seed)
-        group = data.group(DIM)
-        bases = np.array([group.bases[feature.table] for feature in group.features])
-
-        def batches() -> Iterator[npt.NDArray[np.uint32]]:
-            number = 0
-            while True:
-                ids = data.ids(np.arange(number, number + BATCH))
-                yield (ids + bases).astype(np.uint32).reshape(-1)
-                number += BATCH
-
-        return group, batches()
-
-    def _hot_rows(
-        self, group: Group, batches: Iterator[npt.NDArray[np.uint32]]
-    ) -> npt.NDArray[np.uint32]:
-        """The most frequent rows of other mini-batches, as many as the EAL holds."""
-        entries = self.config.eal_entries
-        # Rarer rows of a larger hot set need a longer look to be told apart.
-        count = min(256, max(32, entries // 2048))
-        lookups = np.concatenate(list(itertools.islice(batches, count)))
-        seen = lookups[lookups >= group.pinned_rows]
-        rows, counts = np.unique(seen, return_counts=True)
-        order = np.argsort(-counts, kind="stable")[:entries]
-        return rows[order].astype(np.uint32)
-
-    def _fragment(self) -> Result:
-        device, config = self.device, self.config
-        group, batches = self._criteo()
-        hot = self._hot_rows(group, batches)
-        total, pinned = group.total_rows, group.pinned_rows
-        loaded = device.run(
-            Load(self._put(hot), self._allocate(len(hot), np.uint32), total, pinned)
-        )
-        cold_base = group.pinned_rows + config.eal_entries
-        per_sample = len(group.features)
-        outputs = [self._fragment_outputs(BATCH * per_sample) for _ in range(2)]
-        inputs = [self._put(next(batches)) for _ in range(self.jobs)]
-        jobs = [
-            Fragment(
-                ids=ids,
-                samples=BATCH,
-                total_rows=total,
-                pinned_rows=pinned,
-                cold_base=cold_base,
-                cold_rows_max=config.cold_rows_max,
-                lookups_per_sample=per_sample,
-                indices=outputs[number % 2]["indices"],
-                popular=outputs[number % 2]["popular"],
-                nonpopular=outputs[number % 2]["nonpopular"],
-                bitmap=outputs[number % 2]["bitmap"],
-                cold_rows=outputs[number % 2]["cold_rows"],
+    def _loaded(
+        self, name: str, samples: int | None = None
+    ) -> tuple[Traffic, list[RowBatch], Completion | None]:
+        """The traffic, ``jobs`` mini-batches in device memory, the EAL loaded."""
+        made = traffic(name, *self._shape, samples=samples, seed=self.seed)
+        loaded = None
+        if made.hot.size:
+            rejected = self._allocate(len(made.hot), np.uint32)
+            loaded = self.device.run(
+                Load(self._put(made.hot), rejected, made.total_rows, made.pinned_rows)
             )
-            for number, ids in enumerate(inputs)
+        batches = [
+            replace(
+                batch,
+                ids=self._put(batch.ids),
+                offsets=None if batch.offsets is None else self._put(batch.offsets),
+            )
+            for batch in itertools.islice(made.batches, self.jobs)
         ]
+        return made, batches, loaded
 
-        def limit(completion: Completion) -> tuple[int, float]:
-            written = (
-                completion.lookups
-                + completion.samples
-                + -(-completion.samples // 32)
-                + completion.cold_rows
-            )
-            return completion.lookups, max(completion.lookups, written) / config.lanes
-
-        result, completions = self._measure("fragmenter", jobs, limit, "lookups")
-        result.shares["loaded"] = round(
-            (loaded.cold_lookups - loaded.cold_rows) / config.eal_entries, 4
-        )
-        if self.verify:
-            self._verify_fragment(hot, jobs[-1], completions[-1])
-        return result
-
-    def _fragment_outputs(self, lookups: int) -> dict[str, npt.NDArray[Any]]:
+    def _fragments(self, made: Traffic, batches: Sequence[RowBatch], sets: int) -> list[Fragment]:
+        """A job for each mini-batch; ``sets`` sets of outputs take turns."""
+        config = self.config
+        lookups = max(batch.ids.size for batch in batches)
+        samples = batches[0].samples
         sizes = {
             "indices": lookups,
-            "popular": BATCH,
-            "nonpopular": BATCH,
-            "bitmap": BATCH // 32,
-            "cold_rows": min(lookups, self.config.cold_rows_max),
+            "popular": samples,
+            "nonpopular": samples,
+            "bitmap": -(-samples // 32),
+            "cold_rows": min(lookups, config.cold_rows_max),
         }
-        return {name: self._allocate(size, np.uint32) for name, size in sizes.items()}
+        outputs = [
+            {name: self._allocate(size, np.uint32) for name, size in sizes.items()}
+            for _ in range(sets)
+        ]
+        jobs = []
+        for number, batch in enumerate(batches):
+            out = outputs[number % sets]
+            jobs.append(
+                Fragment(
+                    ids=batch.ids,
+                    samples=batch.samples,
+                    total_rows=made.total_rows,
+                    pinned_rows=made.pinned_rows,
+                    cold_base=made.pinned_rows + config.eal_entries,
+                    cold_rows_max=config.cold_rows_max,
+                    indices=out["indices"][: batch.ids.size],
+                    popular=out["popular"],
+                    nonpopular=out["nonpopular"],
+                    bitmap=out["bitmap"],
+                    cold_rows=out["cold_rows"][: batch.ids.size],
+                    lookups_per_sample=batch.lookups_per_sample or 0,
+                    offsets=batch.offsets,
+                    bags=0 if batch.offsets is None else batch.bags,
+                )
+            )
+        return jobs
 
-    def _verify_fragment(
-        self, hot: npt.NDArray[np.uint32], job: Job, completion: Completion
-    ) -> None:
+    def _fragment_limit(self, job: Job, completion: Completion) -> tuple[int, float]:
+        assert isinstance(job, Fragment)
+        read = completion.lookups + (0 if job.offsets is None else job.offsets.size)
+        written = (
+            completion.lookups
+            + completion.samples
+            + -(-completion.samples // 32)
+            + completion.cold_rows
+        )
+        return completion.lookups, max(read, written) / self.config.lanes
+
+    def _fragment(self) -> Result:
+        made, batches, loaded = self._loaded(self.what)
+        jobs = self._fragments(made, batches, 2)
+        result, completions = self._measure("fragmenter", jobs, self._fragment_limit, "lookups")
+        if loaded is not None:
+            result.shares["loaded"] = round(loaded.cold_lookups / self.config.eal_entries, 4)
+        if self.verify:
+            self._verify_fragment(made.hot, jobs[-1], completions[-1])
+        return result
+
+    def _small(self) -> Result:
+        made, batches, _ = self._loaded(self.what, SMALL)
+        jobs = self._fragments(made, batches, 2)
+        result, completions = self._measure("fragmenter", jobs, self._fragment_limit, "lookups")
+        if self.verify:
+            self._verify_fragment(made.hot, jobs[-1], completions[-1])
+        alone, done = self._measure("fragmenter", jobs[-1:], self._fragment_limit, "lookups")
+        least = self._fragment_limit(jobs[-1], done[0])[1]
+        memory = self.device.memory("fragmenter")
+        latency = memory.read_latency + memory.write_latency
+        result.extra.update(
+            cycles_per_job=round(result.cycles / len(jobs), 1),
+            alone=alone.cycles,
+            alone_beyond=round(alone.cycles - least - latency, 1),
+        )
+        return result
+
+    def _overlap(self) -> Result:
+        """Gathers the cold rows of each mini-batch while the next ones are fragmented."""
+        device = self.device
+        made, batches, _ = self._loaded(self.what)
+        # Three mini-batches are alive at a time: two in the fragmenter, one in the gatherer.
+        fragments = self._fragments(made, batches, 4)
+        rows = -(-made.total_rows // (1 << 5))  # a store of manageable size: row ids are folded
+        record = 64
+        store = self._allocate((rows, record), np.uint8)
+        records = [self._allocate((self.config.cold_rows_max, record), np.uint8) for _ in range(2)]
+
+        def folded(number: int, completion: Completion) -> Gather:
+            job = fragments[number]
+            ids = self._allocate(completion.cold_rows, np.uint32)
+            ids[:] = job.cold_rows[: completion.cold_rows] % rows
+            return Gather(ids, records[number % 2][: len(ids)], store, rows)
+
+        together = self._span(("fragmenter", "gatherer"))
+        handles: deque[Handle] = deque()
+        gathers: deque[Handle] = deque()
+        moved: list[Gather] = []
+        completions: list[Completion] = []
+        for number, job in enumerate(fragments):
+            handles.append(device.submit(job))
+            if len(handles) == 2:
+                completions.append(handles.popleft().wait())
+                moved.append(folded(number - 1, completions[-1]))
+                if len(gathers) == 2:
+                    gathers.popleft().wait()
+                gathers.append(device.submit(moved[-1]))
+        completions.append(handles.popleft().wait())
+        for handle in gathers:
+            handle.wait()
+        cycles = together()
+        fragment, _ = self._measure("fragmenter", fragments, self._fragment_limit, "lookups")
+        gather, _ = self._measure("gatherer", moved, self._move_limit, "records")
+        longer = max(fragment.cycles, gather.cycles)
+        return replace(
+            fragment,
+            value=round(sum(c.lookups for c in completions) / cycles, 4),
+            limit=round(sum(c.lookups for c in completions) / longer, 4),
+            ratio=round(longer / cycles, 4),
+            cycles=cycles,
+            extra={"fragment_cycles": fragment.cycles, "gather_cycles": gather.cycles},
+        )
+
+    def _span(self, kernels: Sequence[Kernel]) -> Callable[[], int]:
+        """Begins a measurement over kernels; the result ends it and gives the cycles."""
+        for kernel in kernels:
+            self.device.measure(kernel)
+
+        def end() -> int:
+            states = [self.device.state(kernel) for kernel in kernels]
+            return max(s.last_done for s in states) - min(s.first_start for s in states)
+
+        return end
+
+    def _speed(self) -> Result:
+        self.what = "criteo"
+        result = self._fragment()
+        speed = result.simulated_cycles_per_second
+        return replace(
+            result,
+            value=speed,
+            unit="cycles/s",
+            limit=SPEED,
+            ratio=round(speed / SPEED, 4),
+        )
+
+    def _verify_fragment(self, hot: npt.NDArray[np.uint32], job: Job, done: Completion) -> None:
         assert isinstance(job, Fragment)
         eal = reference.Eal(self.config.eal_sets, self.config.eal_ways)
-        eal.load(hot, job.total_rows, job.pinned_rows)
+        if hot.size:
+            eal.load(hot, job.total_rows, job.pinned_rows)
         expected = reference.fragment(
             eal,
             job.ids,
@@ -357,24 +458,26 @@ class _Measurement:
             cold_rows_max=job.cold_rows_max,
             lookups_max=self.config.lookups_max,
             lookups_per_sample=job.lookups_per_sample,
+            offsets=job.offsets,
+            bags=job.bags,
         )
         for name in ("indices", "popular", "nonpopular", "bitmap", "cold_rows"):
             values = getattr(expected, name)
             self._same(name, getattr(job, name)[: len(values)], values)
-        for name in ("popular", "cold_rows", "lookups"):
-            self._same(name, getattr(completion, name), getattr(expected.completion, name))
+        for name in ("status", "popular", "cold_rows", "lookups"):
+            self._same(name, getattr(done, name), getattr(expected.completion, name))
 
     def _same(self, name: str, found: Any, expected: Any) -> None:
         if not np.array_equal(found, expected):
             raise CompareError(f"{self.case}: {name} differs from the oracle's")
 
     def _learn(self) -> Result:
-        group, batches = self._criteo()
-        rows = {"total_rows": group.total_rows, "pinned_rows": group.pinned_rows}
-        inputs = [self._put(next(batches)) for _ in range(self.jobs)]
+        made = traffic("criteo", *self._shape, seed=self.seed)
+        rows = {"total_rows": made.total_rows, "pinned_rows": made.pinned_rows}
+        inputs = [self._put(batch.ids) for batch in itertools.islice(made.batches, self.jobs)]
         jobs = [Learn(ids, **rows) for ids in inputs]
 
-        def limit(completion: Completion) -> tuple[int, float]:
+        def limit(_: Job, completion: Completion) -> tuple[int, float]:
             return completion.lookups, completion.lookups / self.config.lanes
 
         result, completions = self._measure("fragmenter", jobs, limit, "lookups")
@@ -387,23 +490,32 @@ class _Measurement:
 
     # ---------------------------------------------------------------------------------- gatherer
 
-    def _move_limit(self, completion: Completion) -> tuple[int, float]:
-        read = completion.lookups * (RECORD_BYTES + 4)
+    def _move_limit(self, job: Job, completion: Completion) -> tuple[int, float]:
+        assert isinstance(job, Gather | Scatter)
+        read = completion.lookups * (job.records.shape[1] + 4)
         return completion.lookups, read / (self.config.bus_bits // 8)
 
+    def _sizes(self) -> tuple[int, int, int]:
+        """Bytes of a record, rows of the store, records of a job."""
+        record = int(self.what.removesuffix("B"))
+        return record, STORE_BYTES // record, MOVED_BYTES // record
+
     def _store(self) -> npt.NDArray[np.uint8]:
-        store = self._allocate((STORE_ROWS, RECORD_BYTES), np.uint8)
+        record, rows, _ = self._sizes()
+        store = self._allocate((rows, record), np.uint8)
         store[:] = self.random.integers(256, size=store.shape, dtype=np.uint8)
         return store
 
     def _random_rows(self) -> npt.NDArray[np.uint32]:
-        return self.random.integers(STORE_ROWS, size=RECORDS, dtype=np.uint32)
+        _, rows, count = self._sizes()
+        return self._put(self.random.integers(rows, size=count, dtype=np.uint32))
 
     def _gather(self) -> Result:
+        record, rows, count = self._sizes()
         store = self._store()
-        records = [self._allocate((RECORDS, RECORD_BYTES), np.uint8) for _ in range(2)]
+        records = [self._allocate((count, record), np.uint8) for _ in range(2)]
         jobs = [
-            Gather(self._put(self._random_rows()), records[number % 2], store, STORE_ROWS)
+            Gather(self._random_rows(), records[number % 2], store, rows)
             for number in range(self.jobs)
         ]
         result, _ = self._measure("gatherer", jobs, self._move_limit, "records")
@@ -412,18 +524,17 @@ class _Measurement:
         return result
 
     def _scatter(self) -> Result:
+        record, rows, count = self._sizes()
         store = self._store()
         expected = store.copy()
         jobs = []
         for _ in range(self.jobs):
-            records = self.random.integers(256, size=(RECORDS, RECORD_BYTES), dtype=np.uint8)
-            jobs.append(
-                Scatter(self._put(self._random_rows()), self._put(records), store, STORE_ROWS)
-            )
+            records = self.random.integers(256, size=(count, record), dtype=np.uint8)
+            jobs.append(Scatter(self._random_rows(), self._put(records), store, rows))
         result, _ = self._measure("gatherer", jobs, self._move_limit, "records")
         if self.verify:
             for job in jobs:
-                reference.scatter(job.ids, job.records, expected, STORE_ROWS)
+                reference.scatter(job.ids, job.records, expected, rows)
             self._same("store", store, expected)
         return result
 
@@ -472,19 +583,38 @@ def _print(results: Sequence[Result]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title="RTL throughput per cycle, and in M/s at the clock")
+    table = Table(
+        title="RTL throughput, and what else the cycles went to",
+        caption="value and limit: per cycle; M/s at the configuration's clock; waits: cycles in "
+        "which data wait for the memory to be read or written, for a bank of the EAL, for the "
+        "tracker of cold rows; they overlap",
+        box=None,
+    )
     table.add_column("case", no_wrap=True)
-    for title in ("value", "limit", "ratio", "M/s", "cold", "popular"):
+    columns = ("value", "limit", "ratio", "M/s", "cold", "pop.", "read", "write", "bank", "track")
+    for title in columns:
         table.add_column(title, justify="right", no_wrap=True)
+
+    def percent(value: float | None) -> str:
+        return "-" if value is None else f"{value:.1%}"
+
     for r in results:
-        share = {name: f"{value:.1%}" for name, value in r.shares.items() if value <= 1}
+        digits = 0 if r.limit >= 1000 else 2 if r.limit >= 10 else 3
         table.add_row(
             r.case,
-            f"{r.value:.3f}",
-            f"{r.limit:.3f}",
-            f"{r.ratio:.4f}",
-            f"{r.value * r.clock_khz / 1e3:.0f}",
-            share.get("cold", "-"),
-            share.get("popular", "-"),
+            f"{r.value:.{digits}f}",
+            f"{r.limit:.{digits}f}",
+            f"{r.ratio:.3f}",
+            f"{r.value * r.clock_khz / 1e3:.0f}" if r.unit.endswith("/cycle") else "-",
+            percent(r.shares.get("cold")),
+            percent(r.shares.get("popular")),
+            *(
+                percent(r.counters[f"stall_{name}"] / r.cycles)
+                for name in ("read", "write", "bank", "tracker")
+            ),
         )
-    Console(stderr=True).print(table)
+    console = Console(stderr=True)
+    console.print(table)
+    for r in results:
+        for name, value in r.extra.items():
+            console.print(f"{r.case}: {name.replace('_', ' ')} {value:g}", highlight=False)
