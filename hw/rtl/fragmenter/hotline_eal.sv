@@ -13,7 +13,8 @@
 ///    |                                               several groups                            v
 ///    +--> FIFO of ids, masks, counters, user --------------------------------------> slots --> res
 ///
-/// The set of an id is in bank `set mod Banks`. The slice at the arbitration stage sends its lanes
+/// The set of an id is in bank `set mod Banks`. Lanes of a FRAGMENT slice that look up the same id
+/// share the lookup of the lowest one. The slice at the arbitration stage sends its lanes
 /// out in groups that each bank can take at once: two reads (FRAGMENT), or one update (the others);
 /// lower lanes first. A group is complete when all its lookups have fired in their banks, an update
 /// not while an update of the same set is in flight; the next group waits for that. A slice is
@@ -29,10 +30,10 @@
 ///                                  `last` and `void` together: no entry, only the end
 ///
 /// Throughput  FRAGMENT: 1 slice per cycle without bank conflicts; else the largest number of
-///             its lookups in one bank / 2, in cycles. LEARN, LOAD, EVICT: the largest number in
-///             one bank, and up to 4 cycles more for each lookup of a set that was updated in the
-///             last 4 cycles. All lookups in one set: FRAGMENT 2 lookups per cycle, LEARN 1 in 5
-///             cycles. Measured with Criteo-shaped ids (Zipf 1.1, 31 % of lookups not pinned), 16
+///             its distinct ids in one bank / 2, in cycles. LEARN, LOAD, EVICT: the largest number
+///             of lookups in one bank, and up to 4 cycles more for each lookup of a set that was
+///             updated in the last 4 cycles. All ids different and in one set: FRAGMENT 2 lookups
+///             per cycle; all lookups in one set: LEARN 1 in 5 cycles. Measured with Criteo-shaped ids (Zipf 1.1, 31 % of lookups not pinned), 16
 ///             lanes, 32 banks: FRAGMENT 0.99 slices per cycle; LEARN 0.63 with 32,768 sets, 0.47
 ///             with 256. CLEAR: Sets / Banks + 2 cycles. DUMP: 1 cycle per entry and per empty
 ///             set; with one bank 3 more per set.
@@ -121,6 +122,7 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
   localparam int unsigned WayWidth  = Ways > 1 ? WayBits : 1;
   localparam int unsigned BankWidth = Banks > 1 ? BankBits : 1;
   localparam int unsigned RowWidth  = Depth > 1 ? $clog2(Depth) : 1;
+  localparam int unsigned LaneWidth = Lanes > 1 ? $clog2(Lanes) : 1;
 
   if (Lanes < 1 || UserBits < 1 || SlicesInFlight < 2) begin : gen_bad_size
     $fatal(1, "%m: Lanes, UserBits must be at least 1, SlicesInFlight at least 2");
@@ -137,6 +139,7 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
   typedef logic [RowWidth-1:0]  row_t;
   typedef logic [TagBits-1:0]   tag_t;
   typedef logic [WayWidth-1:0]  way_t;
+  typedef logic [LaneWidth-1:0] lane_t;
 
   function automatic set_t set_of(input logic [31:0] permuted);
     return set_t'(permuted & 32'(Sets - 1));
@@ -319,6 +322,25 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
   tag_t [Lanes-1:0]                  slice_tag_q;
   logic [Lanes-1:0][CounterBits-1:0] slice_counter_q;
   logic [Lanes-1:0][Lanes-1:0]       slice_rival_q;     // [l][j]: lane j < l has l's bank
+  lane_t [Lanes-1:0]                 slice_leader_q;    // whose result the lane takes
+
+  // Reads of one id have one result: the lowest of its lanes looks it up for all.
+  logic [Lanes-1:0]  follower;
+  lane_t [Lanes-1:0] leader;
+
+  always_comb begin
+    for (int unsigned l = 0; l < Lanes; l++) begin
+      follower[l] = 1'b0;
+      leader[l]   = lane_t'(l);
+      for (int unsigned j = l; j > 0; j--) begin
+        if (lookup_next.kind == KindRead && lookup_next.look[l] && lookup_next.look[j-1] &&
+            permuted_next[j-1] == permuted_next[l]) begin
+          follower[l] = 1'b1;
+          leader[l]   = lane_t'(j - 1);
+        end
+      end
+    end
+  end
 
   logic [Lanes-1:0] grant, grant_port;
   logic             slice_last;                         // no lane is left after this group
@@ -353,7 +375,8 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
   always_ff @(posedge clk_i) begin
     if (next_take) begin
       slice_kind_q    <= lookup_next.kind;
-      slice_pending_q <= lookup_next.look;
+      slice_pending_q <= lookup_next.look & ~follower;
+      slice_leader_q  <= leader;
       slice_counter_q <= lookup_next.counters;
       for (int unsigned l = 0; l < Lanes; l++) begin
         slice_set_q[l] <= set_of(permuted_next[l]);
@@ -375,7 +398,9 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
     logic             last;    // of its slice
     logic [Lanes-1:0] issue;   // lanes in this group
     logic [Lanes-1:0] port;
-    set_t [Lanes-1:0] set;     // of all lanes of the slice
+    // Of all lanes of the slice.
+    set_t [Lanes-1:0]  set;
+    lane_t [Lanes-1:0] leader;
   } token_t;
 
   token_t                            group_q;
@@ -398,6 +423,7 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
       group_q.issue   <= grant;
       group_q.port    <= grant_port;
       group_q.set     <= slice_set_q;
+      group_q.leader  <= slice_leader_q;
       group_kind_q    <= slice_kind_q;
       group_tag_q     <= slice_tag_q;
       group_counter_q <= slice_counter_q;
@@ -510,6 +536,7 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
       token_q[0].issue <= group_q.issue;
       token_q[0].port  <= group_q.port;
       token_q[0].set   <= group_q.set;
+      token_q[0].leader <= group_q.leader;
     end
     for (int unsigned s = 1; s <= 5; s++) begin
       if (s > 1 || !banks_wait) begin
@@ -517,6 +544,7 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
         token_q[s].issue <= token_q[s-1].issue;
         token_q[s].port  <= token_q[s-1].port;
         token_q[s].set   <= token_q[s-1].set;
+        token_q[s].leader <= token_q[s-1].leader;
       end
     end
   end
@@ -529,7 +557,8 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
   } result_t;
 
   logic                merged_done_q;    // merged_q is a whole slice
-  result_t [Lanes-1:0] merged_q;
+  result_t [Lanes-1:0] merged_q, merged;
+  lane_t [Lanes-1:0]   merged_leader_q;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -552,7 +581,8 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
   always_ff @(posedge clk_i) begin
     if (token_q[5].valid) begin
       for (int unsigned l = 0; l < Lanes; l++) begin
-        merged_q[l].set <= token_q[5].set[l];
+        merged_q[l].set    <= token_q[5].set[l];
+        merged_leader_q[l] <= token_q[5].leader[l];
         if (token_q[5].issue[l]) begin
           merged_q[l].hit      <= bank_hit[bank_of(token_q[5].set[l])][token_q[5].port[l]];
           merged_q[l].way      <= bank_way[bank_of(token_q[5].set[l])][token_q[5].port[l]];
@@ -563,6 +593,12 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
           merged_q[l].rejected <= 1'b0;
         end
       end
+    end
+  end
+
+  always_comb begin
+    for (int unsigned l = 0; l < Lanes; l++) begin
+      merged[l] = merged_q[merged_leader_q[l]];
     end
   end
 
@@ -580,7 +616,7 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
     .flush_i    (1'b0),
     .in_valid_i (merged_done_q),
     .in_ready_o (merged_ready),
-    .in_data_i  (merged_q),
+    .in_data_i  (merged),
     .out_valid_o(merge_valid),
     .out_ready_i(merge_transfer),
     .out_data_o (merge),
