@@ -81,14 +81,16 @@ class TrainingProgress:
         while self._held - len(self._scores[0][0]) >= _AUC_SAMPLES:
             self._held -= len(self._scores.popleft()[0])
         last = done == progress.total
-        if last or time.monotonic() >= self._next_auc:
+        line = self._bar is None and (10 * done // progress.total > self._tenth or last)
+        # A bar is redrawn often: its AUC may be a little old. A line is read later, beside others.
+        if last or line or (self._bar is not None and time.monotonic() >= self._next_auc):
             self._auc = _auc(self._scores)
             self._next_auc = time.monotonic() + _INTERVAL_S
         if self._bar is not None and self._task is not None:
             self._bar.update(
                 self._task, total=progress.total, completed=done, figures=self.figures()
             )
-        elif 10 * done // progress.total > self._tenth or last:
+        elif line:
             self._tenth = 10 * done // progress.total
             self.console.print(
                 f"{self.name} {done}/{progress.total}: {self.figures()}", soft_wrap=True
