@@ -12,6 +12,8 @@ VERSION = 0x0001_0000
 """``IDENTITY.VERSION``: major << 16 | minor; another major is refused."""
 FLAG_PLAIN_LIST = 1 << 0
 """``FLAGS``: LOAD takes row ids (4 bytes each) instead of 8-byte entries."""
+FLAG_FREQUENCY = 1 << 1
+"""``FLAGS``: LEARN keeps frequent rows (``Policy.FREQUENCY``) instead of recent ones."""
 
 JOB_LOOKUPS_MAX = 1 << 28
 """Most lookups (row ids, entries, records) of a job."""
@@ -31,9 +33,16 @@ COUNTER_BITS = 2
 COUNTER_HIT = 0
 """Counter of an entry that was hit."""
 COUNTER_INSERT = 2
-"""Counter of an entry that LEARN or LOAD of a plain list has inserted."""
+"""Counter of an entry that LEARN by SRRIP, or LOAD of a plain list, has inserted."""
 COUNTER_VICTIM = 3
 """Counter at which LEARN replaces an entry."""
+
+
+class Policy(enum.Enum):
+    """How LEARN chooses what a full set keeps (docs/architecture.md, section 4)."""
+
+    SRRIP = "srrip"
+    FREQUENCY = "frequency"
 
 
 class Operation(enum.IntEnum):

@@ -33,6 +33,7 @@ from hotline.codes import (
     SEGMENTS_MAX,
     TOTAL_ROWS_MAX,
     Operation,
+    Policy,
     Reason,
     Status,
 )
@@ -156,25 +157,40 @@ class Eal:
         self._empty()
         return self._ran(Operation.CLEAR, None)
 
-    def learn(self, ids: Ids, total_rows: int, pinned_rows: int = 0) -> Completion:
-        """LEARN: applies lookups in order (SRRIP with hit priority)."""
+    def learn(
+        self,
+        ids: Ids,
+        total_rows: int,
+        pinned_rows: int = 0,
+        policy: Policy = Policy.FREQUENCY,
+    ) -> Completion:
+        """LEARN: applies lookups in order.
+
+        SRRIP with hit priority (Jaleel et al., ISCA 2010), or a frequency count of two bits: a hit
+        moves the counter one step towards 0, a miss moves one of the greatest counters one step
+        towards 3 and takes its place if it was there.
+        """
         rows = np.asarray(ids, dtype=np.uint32).tolist()
         error = _bad_row(Operation.LEARN, rows, total_rows)
         rows = rows[: error.error_lookup if error else None]
         pinned = hits = misses = 0
-        for row, number in zip(rows, self.set_of(rows).tolist(), strict=True):
+        srrip = policy is Policy.SRRIP
+        preferred = (self.tag_of(rows) & np.uint32(self.ways - 1)).tolist()
+        for row, number, way in zip(rows, self.set_of(rows).tolist(), preferred, strict=True):
             if row < pinned_rows:
                 pinned += 1
             elif row in self.where:
                 hits += 1
-                self.counters[self.where[row]] = COUNTER_HIT
+                entry = self.where[row]
+                self.counters[entry] = COUNTER_HIT if srrip else max(self.counters[entry] - 1, 0)
             else:
                 misses += 1
                 first = number * self.ways
-                entry = self._invalid_way(first)
-                if entry is None:
-                    entry = self._replace(first)
-                self._put(entry, row, COUNTER_INSERT)
+                free = self._invalid_way(first)
+                if free is None:
+                    free = self._replace(first) if srrip else self._challenge(first, way)
+                if free is not None:
+                    self._put(free, row, COUNTER_INSERT if srrip else COUNTER_VICTIM)
         return self._ran(
             Operation.LEARN,
             error,
@@ -191,10 +207,27 @@ class Eal:
         for entry in entries:
             self.counters[entry] += age
         victim = next(entry for entry in entries if self.counters[entry] == COUNTER_VICTIM)
-        row = self.rows[victim]
+        self._remove(victim)
+        return victim
+
+    def _challenge(self, first: int, way: int) -> int | None:
+        """Ages the first entry of a full set, from ``way`` on, that has the greatest counter.
+
+        Returns:
+            The entry, removed, if its counter was 3; else None.
+        """
+        entries = [first + (way + i) % self.ways for i in range(self.ways)]
+        victim = max(entries, key=lambda entry: self.counters[entry])
+        if self.counters[victim] < COUNTER_VICTIM:
+            self.counters[victim] += 1
+            return None
+        self._remove(victim)
+        return victim
+
+    def _remove(self, entry: int) -> None:
+        row = self.rows[entry]
         assert row is not None
         del self.where[row]
-        return victim
 
     def load(
         self, entries: Entries | Ids, total_rows: int, pinned_rows: int = 0

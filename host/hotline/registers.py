@@ -148,7 +148,8 @@ SEGMENTS: Final = 0x08C
 SEGMENT_SHIFT: Final = 0x090
 """Segment shift: GATHER, SCATTER with SEGMENTS > 1: row id >> shift picks the segment."""
 FLAGS: Final = 0x094
-"""Flags: Bit 0, LOAD: the input is a plain list of row ids. Other bits: write 0."""
+"""Flags: Bit 0, LOAD: the input is a plain list of row ids. Bit 1, LEARN: keep frequent rows
+instead of recent ones. Other bits: write 0."""
 ABORT: Final = 0x0A0
 """Abort: Ends every job accepted before the write. A job offered but not yet accepted waits
 until the bit is clear again and then runs."""

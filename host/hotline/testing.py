@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from hotline import reference
 from hotline.arguments import POINTERS, Arguments
-from hotline.codes import FLAG_PLAIN_LIST, TOTAL_ROWS_MAX, Operation, Reason, Status
+from hotline.codes import FLAG_PLAIN_LIST, TOTAL_ROWS_MAX, Operation, Policy, Reason, Status
 from hotline.config import KernelConfig
 from hotline.device.base import (
     ENTRY,
@@ -45,6 +45,7 @@ from hotline.device.base import (
     Load,
     Scatter,
 )
+from hotline.device.buffers import learn_flags
 from hotline.errors import CompareError
 
 GUARD_BYTES = 128
@@ -64,6 +65,7 @@ class Case:
         total_rows, pinned_rows, samples, lookups_per_sample, offsets, bags, cold_base,
             cold_rows_max: as in ``Fragment``.
         records: SCATTER: [n, record_bytes] uint8.
+        policy: LEARN.
         note: where the case comes from; part of error messages.
     """
 
@@ -78,7 +80,15 @@ class Case:
     cold_base: int = 0
     cold_rows_max: int = 1
     records: Bytes | None = None
+    policy: Policy = Policy.FREQUENCY
     note: str = ""
+
+    @property
+    def flags(self) -> int:
+        """``FLAGS`` of the job."""
+        if self.operation is Operation.LOAD:
+            return FLAG_PLAIN_LIST if self.ids.dtype != ENTRY else 0
+        return learn_flags(self.policy) if self.operation is Operation.LEARN else 0
 
     def __str__(self) -> str:
         parts = [
@@ -154,7 +164,8 @@ class JobGenerator:
             entries["row"] = ids
             entries["slot_counter"] = self._random.integers(1 << 32, size=len(ids), dtype=np.uint32)
             return Case(operation, entries, total_rows=rows, pinned_rows=pinned)
-        return Case(operation, ids, total_rows=rows, pinned_rows=pinned)
+        policy = Policy.FREQUENCY if self._chance(0.6) else Policy.SRRIP
+        return Case(operation, ids, total_rows=rows, pinned_rows=pinned, policy=policy)
 
     # ------------------------------------------------------------------------------------ choices
 
@@ -440,9 +451,10 @@ class Scoreboard:
         if case.operation is Operation.CLEAR:
             return Clear(tag=tag), {}, set()
         arrays = {"ids": self._put(case.ids)}
-        kind = Learn if case.operation is Operation.LEARN else Evict
-        job = kind(arrays["ids"].array, case.total_rows, case.pinned_rows, tag=tag)
-        return job, arrays, set()
+        rows = (arrays["ids"].array, case.total_rows, case.pinned_rows)
+        if case.operation is Operation.LEARN:
+            return Learn(*rows, policy=case.policy, tag=tag), arrays, set()
+        return Evict(*rows, tag=tag), arrays, set()
 
     def _dump(self, case: Case, tag: int) -> tuple[Job, dict[str, Guarded], set[str]]:
         arrays = {"entries": Guarded(self.device, (self.config.eal_entries,), ENTRY)}
@@ -524,7 +536,6 @@ class Scoreboard:
 
     def _refused(self, case: Case) -> Reason:
         """What BAD_CONFIG would say; the pointers are good."""
-        plain = case.operation is Operation.LOAD and case.ids.dtype != ENTRY
         pointers = dict.fromkeys(POINTERS, 64)
         arguments = Arguments(
             operation=case.operation,
@@ -539,7 +550,7 @@ class Scoreboard:
             record_bytes=self.store[0].shape[1],
             segments=len(self.store),
             segment_shift=self._shift,
-            flags=FLAG_PLAIN_LIST if plain else 0,
+            flags=case.flags,
             **pointers,
         )
         return reference.check_config(arguments, self.config)
@@ -558,7 +569,7 @@ class Scoreboard:
             case Operation.CLEAR:
                 return self.eal.clear(), {}, {}
             case Operation.LEARN:
-                return self.eal.learn(case.ids, **rows), {}, {}
+                return self.eal.learn(case.ids, **rows, policy=case.policy), {}, {}
             case Operation.EVICT:
                 return self.eal.evict(case.ids, **rows), {}, {}
             case Operation.DUMP:

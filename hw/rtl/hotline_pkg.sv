@@ -55,6 +55,8 @@ package hotline_pkg;
 
   /// FLAGS argument: LOAD takes a plain list of row ids (4 bytes each) instead of 8-byte entries.
   localparam int unsigned FlagPlainList = 0;
+  /// FLAGS argument: LEARN keeps frequent rows instead of recent ones.
+  localparam int unsigned FlagFrequency = 1;
 
   /// IDENTITY.MAGIC: "HOTL" read as a little-endian word.
   localparam logic [31:0] Magic = 32'h4C54_4F48;
@@ -67,7 +69,8 @@ package hotline_pkg;
   localparam logic [31:0] SegmentsMax    = 32'd64;
   localparam logic [31:0] RecordBytesMax = 32'd4096;
 
-  /// Counter widths and values of the SRRIP policy.
+  /// Counter of an entry: width, its values after a hit and after SRRIP's or a plain list's
+  /// insertion, and that of an entry to be replaced, with which the frequency policy inserts.
   localparam int unsigned CounterBits    = 2;
   localparam logic [1:0]  CounterHit     = 2'd0;
   localparam logic [1:0]  CounterInsert  = 2'd2;

@@ -19,7 +19,7 @@ import numpy as np
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 
-from hotline.codes import Operation
+from hotline.codes import Operation, Policy
 from hotline.device.base import ENTRY
 from hotline.reference import Eal, unpermute
 
@@ -58,6 +58,7 @@ class Slice:
     mask: int
     counters: tuple[int, ...]
     user: int
+    policy: Policy
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ class Testbench:
         )
         self.eal = Eal(self.sets, self.ways)
         self.pinned_rows = 0
+        self.policy: Policy | None = None  # of the slices made from here on; None: any
         self.cycle = 0
         self.expected: deque[Result] = deque()
         self.sent_at: list[int] = []
@@ -150,7 +152,7 @@ class Testbench:
                 hit |= 1 << lane
                 slots[lane] = self.pinned_rows + entry
             if item.operation == Operation.LEARN:
-                self.eal.learn([row], TOTAL_ROWS, self.pinned_rows)
+                self.eal.learn([row], TOTAL_ROWS, self.pinned_rows, item.policy)
             elif item.operation == Operation.LOAD:
                 data = np.array([(row, item.counters[lane] << 30)], dtype=ENTRY)
                 if len(self.eal.load(data, TOTAL_ROWS, self.pinned_rows)[1]):
@@ -168,7 +170,7 @@ class Testbench:
         mask: int | None = None,
         counters: Sequence[int] | None = None,
     ) -> Slice:
-        """A slice of up to ``lanes`` ids, with a random mark in ``user``."""
+        """A slice of up to ``lanes`` ids, with a random mark in ``user`` and a random policy."""
         full = list(ids) + [random.getrandbits(32) for _ in range(self.lanes - len(ids))]
         marks = counters or [random.getrandbits(2) for _ in ids]
         marks = [*marks, *([0] * (self.lanes - len(ids)))]
@@ -179,6 +181,7 @@ class Testbench:
             occupied if mask is None else mask & occupied,
             tuple(marks),
             random.getrandbits(self.user_bits),
+            self.policy or random.choice(list(Policy)),
         )
 
     def slices(
@@ -200,6 +203,7 @@ class Testbench:
                 await RisingEdge(dut.clk_i)
             dut.req_valid_i.value = 1
             dut.req_operation_i.value = item.operation
+            dut.req_frequency_i.value = item.policy is Policy.FREQUENCY
             dut.req_mask_i.value = item.mask
             dut.req_ids_i.value = pack(item.ids, 32)
             dut.req_counters_i.value = pack(item.counters, 2)
@@ -389,15 +393,32 @@ async def mixed_operations(dut: Any, idle: Gate, stall: Gate) -> None:
 
 
 @cocotb.test(timeout_time=2, timeout_unit="ms")
-async def learn_replaces_by_srrip(dut: Any) -> None:
+async def learn_replaces_by_policy(dut: Any) -> None:
     """Sets filled far beyond their ways, with hits in between: every victim is the oracle's."""
     tb = Testbench(dut)
     await tb.reset(pinned_rows=7)
     chosen = random.sample(range(tb.sets), 2)
     pool = [row for number in chosen for row in tb.ids_of_set(number, 2 * tb.ways)]
-    await tb.run(tb.random_slices(pool, [Operation.LEARN], 60 * tb.ways // tb.lanes + 40))
-    counters = {entry[1] >> 30 for entry in await tb.check_contents()}
-    assert len(counters) >= 2
+    for tb.policy in (Policy.SRRIP, Policy.FREQUENCY, None):
+        await tb.clear()
+        await tb.run(tb.random_slices(pool, [Operation.LEARN], 60 * tb.ways // tb.lanes + 40))
+        counters = {entry[1] >> 30 for entry in await tb.check_contents()}
+        assert len(counters) >= 2
+
+
+@cocotb.test(timeout_time=2, timeout_unit="ms")
+async def a_frequent_row_outlasts_many_rare_ones(dut: Any) -> None:
+    """By frequency a row seen four times stays while others pass once; by SRRIP it is lost."""
+    tb = Testbench(dut)
+    await tb.reset()
+    for policy in Policy:
+        tb.policy = policy
+        await tb.clear()
+        rows = tb.ids_of_set(0, 1 + 6 * tb.ways)
+        await tb.run(tb.slices(Operation.LEARN, [rows[0]] * 4 + rows[1:]))
+        await tb.check_contents()
+        if tb.ways > 1:
+            assert (rows[0] in tb.eal.where) == (policy is Policy.FREQUENCY)
 
 
 @cocotb.test(timeout_time=2, timeout_unit="ms")

@@ -175,7 +175,6 @@ class Bench:
         return reference.check_config(arguments, self.config) is Reason.NONE
 
     def _arguments(self, case: Case) -> dict[str, int]:
-        plain = case.operation is Operation.LOAD and case.ids.dtype != ENTRY
         pointers = dict.fromkeys(
             ("record", "ids", "offsets", "indices", "popular", "nonpopular", "bitmap", "cold"), 64
         )
@@ -184,7 +183,7 @@ class Bench:
             "bags": case.bags, "lookups_per_sample": case.lookups_per_sample,
             "total_rows": case.total_rows, "pinned_rows": case.pinned_rows,
             "cold_base": case.cold_base, "cold_rows_max": case.cold_rows_max,
-            "flags": int(plain), **pointers,
+            "flags": case.flags, **pointers,
         }  # fmt: skip
 
     async def submit(self, case: Case) -> Ticket:
@@ -266,7 +265,7 @@ class Bench:
             case Operation.CLEAR:
                 return self.eal.clear(), {}
             case Operation.LEARN:
-                return self.eal.learn(case.ids, **rows), {}
+                return self.eal.learn(case.ids, case.total_rows, case.pinned_rows, case.policy), {}
             case Operation.EVICT:
                 return self.eal.evict(case.ids, **rows), {}
             case Operation.LOAD:
@@ -351,6 +350,7 @@ class Bench:
                 case.ids[:applied],
                 total_rows=case.total_rows,
                 pinned_rows=case.pinned_rows,
+                policy=case.policy,
             )
             completion, _ = self.model(cut)
             assert completion.status is Status.OK, f"{case}: {applied} contain a bad row id"

@@ -16,7 +16,7 @@ from cocotbext.axi import AxiBus, AxiRam
 
 from hotline import registers as reg
 from hotline.arguments import Arguments
-from hotline.codes import MAGIC, Operation, Status
+from hotline.codes import FLAG_FREQUENCY, MAGIC, Operation, Status
 from hotline.config import kernel_config
 from hotline.reference import Eal, fragment, gather, scatter
 from sim.bfm.axi import AxiChecker, AxiPort
@@ -137,8 +137,9 @@ async def fragmenter_runs_jobs(dut: Any) -> None:
     ids = (rows * draw.random(300) ** 12).astype("<u4")
     tb.put(IDS, ids)
     result = await tb.job(
-        operation=Operation.LEARN, ids=IDS, lookups=len(ids), total_rows=rows, pinned_rows=pinned
-    )
+        operation=Operation.LEARN, ids=IDS, lookups=len(ids), total_rows=rows, pinned_rows=pinned,
+        flags=FLAG_FREQUENCY,
+    )  # fmt: skip
     same(result, eal.learn(ids, rows, pinned))
 
     ids = (rows * draw.random(samples * length) ** 12).astype("<u4")

@@ -74,6 +74,7 @@ def test_constants() -> None:
     }.items():
         assert constant(hardware) == host, hardware
     assert 1 << constant("FlagPlainList") == codes.FLAG_PLAIN_LIST
+    assert 1 << constant("FlagFrequency") == codes.FLAG_FREQUENCY
 
 
 def test_permutation_constants() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotline.arguments import POINTERS, Arguments
-from hotline.codes import Operation, Reason, Status
+from hotline.codes import Operation, Policy, Reason, Status
 from hotline.config import kernel_config
 from hotline.device.base import ENTRY
 from hotline.errors import ConfigError
@@ -121,8 +122,10 @@ class NaiveEal:
         assert len(found) <= 1
         return ways, tag, found[0] if found else None
 
-    def learn(self, row: int) -> str:
+    def learn(self, row: int, policy: Policy) -> str:
         ways, tag, way = self.find(row)
+        if policy is Policy.FREQUENCY:
+            return self.count(ways, tag, way)
         if way is not None:
             ways[way] = [tag, 0]
             return "hit"
@@ -133,6 +136,21 @@ class NaiveEal:
                     entry[1] += 1
             ways[[entry is not None and entry[1] for entry in ways].index(3)] = None
         ways[ways.index(None)] = [tag, 2]
+        return "miss"
+
+    def count(self, ways: list[list[int] | None], tag: int, way: int | None) -> str:
+        """LEARN by frequency: the table of section 4, said again."""
+        if way is not None:
+            ways[way] = [tag, {3: 2, 2: 1, 1: 0, 0: 0}[cast(list[int], ways[way])[1]]]
+            return "hit"
+        if None in ways:
+            ways[ways.index(None)] = [tag, 3]
+            return "miss"
+        greatest = max(cast(list[int], entry)[1] for entry in ways)
+        way = tag % len(ways)
+        while cast(list[int], ways[way])[1] != greatest:
+            way = (way + 1) % len(ways)
+        ways[way] = [tag, 3] if greatest == 3 else [cast(list[int], ways[way])[0], greatest + 1]
         return "miss"
 
     def load(self, row: int, counter: int) -> str:
@@ -174,8 +192,9 @@ def test_eal_equals_a_naive_statement(data: st.DataObject) -> None:
         looked_up = [int(row) for row in ids if row >= pinned_rows]
         match data.draw(st.sampled_from(["learn", "entries", "plain", "evict"])):
             case "learn":
-                completion = eal.learn(ids, total, pinned_rows)
-                verdicts = [naive.learn(row) for row in looked_up]
+                policy = data.draw(st.sampled_from(Policy))
+                completion = eal.learn(ids, total, pinned_rows, policy)
+                verdicts = [naive.learn(row, policy) for row in looked_up]
                 hits, misses, rejected = verdicts.count("hit"), verdicts.count("miss"), 0
             case "evict":
                 completion = eal.evict(ids, total, pinned_rows)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hotline
-from hotline.codes import Operation, Reason, Status
+from hotline.codes import FLAG_FREQUENCY, Operation, Policy, Reason, Status
 from hotline.config import CONFIGS, KernelConfig
 from hotline.device.base import (
     ENTRY,
@@ -363,7 +363,10 @@ def test_arguments_of_a_job(device: Device) -> None:
     arguments = bound.arguments
     assert (arguments.operation, arguments.tag, arguments.record) == (Operation.LEARN, 3, 64)
     assert (arguments.ids, arguments.lookups) == (host_address(ids), 6)
-    assert (arguments.total_rows, arguments.pinned_rows, arguments.flags) == (100, 5, 0)
+    assert (arguments.total_rows, arguments.pinned_rows) == (100, 5)
+    assert arguments.flags == FLAG_FREQUENCY
+    recent = Learn(ids, 100, policy=Policy.SRRIP)
+    assert bind(recent, pool, record=64, eal_entries=256).arguments.flags == 0
     plain = bind(Load(ids, put(device, range(6)), 100), pool, record=64, eal_entries=256)
     assert plain.arguments.flags == 1
     entries = device.allocate(256, ENTRY)

@@ -473,9 +473,9 @@ class _Measurement:
 
     def _learn(self) -> Result:
         made = traffic("criteo", *self._shape, seed=self.seed)
-        rows = {"total_rows": made.total_rows, "pinned_rows": made.pinned_rows}
+        rows = (made.total_rows, made.pinned_rows)
         inputs = [self._put(batch.ids) for batch in itertools.islice(made.batches, self.jobs)]
-        jobs = [Learn(ids, **rows) for ids in inputs]
+        jobs = [Learn(ids, *rows) for ids in inputs]
 
         def limit(_: Job, completion: Completion) -> tuple[int, float]:
             return completion.lookups, completion.lookups / self.config.lanes
@@ -484,7 +484,7 @@ class _Measurement:
         if self.verify:
             eal = reference.Eal(self.config.eal_sets, self.config.eal_ways)
             for ids, completion in zip(inputs, completions, strict=True):
-                expected = eal.learn(ids, **rows)
+                expected = eal.learn(ids, *rows)
                 self._same("eal_lookups", completion.eal_lookups, expected.eal_lookups)
         return result
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from hotline.codes import Operation, Reason, Status
+from hotline.codes import Operation, Policy, Reason, Status
 
 ALIGNMENT = 64
 """Alignment of every pointer of a job, and the unit that buffers are rounded up to, in bytes."""
@@ -140,11 +140,18 @@ class Clear(Job):
 
 @dataclass(frozen=True)
 class Learn(Job):
-    """Applies lookups to the EAL in order. ``ids`` [lookups] uint32."""
+    """Applies lookups to the EAL in order.
+
+    Attributes:
+        ids: [lookups] uint32 row ids.
+        total_rows, pinned_rows: bounds of the row space.
+        policy: what a full set keeps.
+    """
 
     ids: U32
     total_rows: int
     pinned_rows: int = 0
+    policy: Policy = Policy.FREQUENCY
     operation: ClassVar[Operation] = Operation.LEARN
 
 

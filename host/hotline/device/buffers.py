@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hotline.arguments import Arguments
-from hotline.codes import FLAG_PLAIN_LIST
+from hotline.codes import FLAG_FREQUENCY, FLAG_PLAIN_LIST, Policy
 from hotline.device.base import (
     ALIGNMENT,
     ENTRY,
@@ -232,6 +232,7 @@ def bind(job: Job, pool: BufferPool, *, record: int, eal_entries: int) -> Bound:
                     lookups=_length(job.ids),
                     total_rows=job.total_rows,
                     pinned_rows=job.pinned_rows,
+                    flags=learn_flags(job.policy) if isinstance(job, Learn) else 0,
                 )
             )
         case Dump():
@@ -244,6 +245,11 @@ def bind(job: Job, pool: BufferPool, *, record: int, eal_entries: int) -> Bound:
         case Gather() | Scatter():
             return _move(job, check, common, pool)
     raise ConfigError(f"{type(job).__name__} is no job that a device knows")
+
+
+def learn_flags(policy: Policy) -> int:
+    """``FLAGS`` of a LEARN job."""
+    return FLAG_FREQUENCY if policy is Policy.FREQUENCY else 0
 
 
 def _length(array: npt.NDArray[Any] | None) -> int:

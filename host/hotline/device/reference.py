@@ -157,7 +157,7 @@ class ReferenceDevice(Device):
             case Clear():
                 return self._eal.clear()
             case Learn():
-                return self._eal.learn(_flat(job.ids), **rows)
+                return self._eal.learn(_flat(job.ids), **rows, policy=job.policy)
             case Evict():
                 return self._eal.evict(_flat(job.ids), **rows)
             case Dump():

@@ -66,6 +66,8 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
   input  logic                              req_valid_i,
   output logic                              req_ready_o,
   input  logic [7:0]                        req_operation_i,
+  /// LEARN keeps frequent ids, not recent ones.
+  input  logic                              req_frequency_i,
   /// Lanes that hold a lookup.
   input  logic [Lanes-1:0]                  req_mask_i,
   input  logic [Lanes-1:0][31:0]            req_ids_i,
@@ -250,7 +252,7 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
       req_in.pinned[l] = req_mask_i[l] && req_ids_i[l] < pinned_rows_i;
     end
     unique case (req_operation_i)
-      OpLearn: lookup_in.kind = KindLearn;
+      OpLearn: lookup_in.kind = req_frequency_i ? KindCount : KindLearn;
       OpLoad:  lookup_in.kind = KindLoad;
       OpEvict: lookup_in.kind = KindEvict;
       default: lookup_in.kind = KindRead;
@@ -823,7 +825,7 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
                       ((res_hit_o | res_pinned_o | res_rejected_o) & ~res_mask_o) == '0);
   a_req_stable: assert property (@(posedge clk_i) disable iff (!rst_ni || !reset_seen_q)
       req_valid_i && !req_ready_o |=>
-      req_valid_i && $stable({req_operation_i, req_mask_i, req_ids_i, req_counters_i, req_user_i}));
+      req_valid_i && $stable({req_operation_i, req_frequency_i, req_mask_i, req_ids_i, req_counters_i, req_user_i}));
   a_clear_held: assert property (@(posedge clk_i) disable iff (!rst_ni || !reset_seen_q)
       clear_valid_i && !clear_ready_o |=> clear_valid_i);
   a_dump_held: assert property (@(posedge clk_i) disable iff (!rst_ni || !reset_seen_q)

@@ -197,6 +197,7 @@ module hotline_eal_bank import hotline_pkg::*, hotline_eal_pkg::*; #(
   );
 
   // Lookups in stages 2 to 4, with what they need there.
+  ways_t                         from3_q;   // ways from the preferred one on
   logic  [4:2][1:0]              look_q;
   kind_e                         kind2_q, kind3_q, kind4_q;
   logic  [3:2][1:0][TagBits-1:0] tag_q;
@@ -215,6 +216,9 @@ module hotline_eal_bank import hotline_pkg::*, hotline_eal_pkg::*; #(
   // Not reset: qualified by look_q. A plain register behind the RAM becomes its output register.
   always_ff @(posedge clk_i) begin
     kind2_q   <= kind1_q;
+    // KindCount begins at the way that the tag prefers; the others at way 0.
+    from3_q   <= kind2_q == KindCount ? {Ways{1'b1}} << WayWidth'(tag_q[2][0] & TagBits'(Ways - 1))
+                                      : {Ways{1'b1}};
     kind3_q   <= kind2_q;
     kind4_q   <= kind3_q;
     tag_q     <= {tag_q[2], tag1_q};
@@ -252,10 +256,15 @@ module hotline_eal_bank import hotline_pkg::*, hotline_eal_pkg::*; #(
     return found;
   endfunction
 
+  /// The first of `found` from the preferred way on, alone; beyond the last way it goes on at way 0.
+  function automatic ways_t first_of(input ways_t found, input ways_t from);
+    return lowest((found & from) != '0 ? found & from : found);
+  endfunction
+
   logic        dump_capture;
   ways_t [1:0] match4_q;
   ways_t       free4_q;       // lowest free way, alone
-  ways_t       victim4_q;     // lowest way with the greatest counter, alone
+  ways_t       victim4_q;     // first way with the greatest counter, alone
   logic [1:0]  age4_q;        // what the greatest counter lacks to 3
   set_t        word4_q;
 
@@ -269,16 +278,16 @@ module hotline_eal_bank import hotline_pkg::*, hotline_eal_pkg::*; #(
     if (look_q[3][0] && kind3_q != KindRead) begin
       free4_q <= lowest(vacant(word3_q[0]));
       if (|aged(word3_q[0], CounterVictim)) begin
-        victim4_q <= lowest(aged(word3_q[0], CounterVictim));
+        victim4_q <= first_of(aged(word3_q[0], CounterVictim), from3_q);
         age4_q    <= 2'd0;
       end else if (|aged(word3_q[0], 2'd2)) begin
-        victim4_q <= lowest(aged(word3_q[0], 2'd2));
+        victim4_q <= first_of(aged(word3_q[0], 2'd2), from3_q);
         age4_q    <= 2'd1;
       end else if (|aged(word3_q[0], 2'd1)) begin
-        victim4_q <= lowest(aged(word3_q[0], 2'd1));
+        victim4_q <= first_of(aged(word3_q[0], 2'd1), from3_q);
         age4_q    <= 2'd2;
       end else begin
-        victim4_q <= Ways'(1);
+        victim4_q <= lowest(from3_q);
         age4_q    <= 2'd3;
       end
     end
@@ -302,6 +311,7 @@ module hotline_eal_bank import hotline_pkg::*, hotline_eal_pkg::*; #(
     if (!hit4) begin
       unique case (kind4_q)
         KindLearn: insert = full4 ? victim4_q : free4_q;
+        KindCount: insert = !full4 ? free4_q : age4_q == 2'd0 ? victim4_q : '0;
         KindLoad:  insert = free4_q;
         default:   insert = '0;
       endcase
@@ -311,12 +321,22 @@ module hotline_eal_bank import hotline_pkg::*, hotline_eal_pkg::*; #(
       if (insert[w]) begin
         word[w].valid   = 1'b1;
         word[w].tag     = tag4_q;
-        word[w].counter = kind4_q == KindLearn ? CounterInsert : counter_q[4];
+        unique case (kind4_q)
+          KindLearn: word[w].counter = CounterInsert;
+          KindCount: word[w].counter = CounterVictim;
+          default:   word[w].counter = counter_q[4];
+        endcase
       end else if (kind4_q == KindLearn) begin
         if (match4_q[0][w]) begin
           word[w].counter = CounterHit;
         end else if (!hit4 && full4) begin
           word[w].counter = word4_q[w].counter + age4_q;
+        end
+      end else if (kind4_q == KindCount) begin
+        if (match4_q[0][w]) begin
+          word[w].counter = word4_q[w].counter - 2'(word4_q[w].counter != CounterHit);
+        end else if (!hit4 && full4 && victim4_q[w]) begin
+          word[w].counter = word4_q[w].counter + 1'b1;
         end
       end else if (kind4_q == KindEvict && match4_q[0][w]) begin
         word[w].valid = 1'b0;

@@ -163,6 +163,7 @@ module hotline_fragmenter import hotline_pkg::*, hotline_fragment_pkg::*; #(
     logic [7:0]            operation;
     logic                  jagged;
     logic                  plain;
+    logic                  frequency;
     logic [63:0]           indices;
     logic [63:0]           popular;
     logic [63:0]           nonpopular;
@@ -203,6 +204,7 @@ module hotline_fragmenter import hotline_pkg::*, hotline_fragment_pkg::*; #(
     operation: job_operation_i,
     jagged: job_bags_i != '0,
     plain: job_flags_i[FlagPlainList],
+    frequency: job_flags_i[FlagFrequency],
     indices: job_indices_i,
     popular: job_popular_i,
     nonpopular: job_nonpopular_i,
@@ -554,6 +556,7 @@ module hotline_fragmenter import hotline_pkg::*, hotline_fragment_pkg::*; #(
     .req_valid_i      (req_valid),
     .req_ready_o      (req_ready),
     .req_operation_i  (job_q.operation),
+    .req_frequency_i  (job_q.frequency),
     .req_mask_i       (req_mask),
     .req_ids_i        (req_ids),
     .req_counters_i   (req_counters),
