@@ -238,7 +238,7 @@ def test_devices_say_what_a_backend_lacks(hotline: Runner, monkeypatch: pytest.M
     found = hotline.json("devices")
     assert isinstance(found, dict)
     ready = {backend["name"]: backend["ready"] for backend in found["backends"]}
-    assert ready == {"reference": True, "sim": False}
+    assert ready == {"reference": True, "cpu": True, "sim": False}
 
 
 def test_checks_here_are_honest() -> None:
@@ -333,7 +333,7 @@ def test_runs_that_differ_end_with_1_after_writing(
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        (["--device", "toaster"], "reference, sim"),
+        (["--device", "toaster"], "reference, cpu, sim"),
         (["--config", "huge"], "tiny"),
         (["--top", "64,x"], "--top"),
         (["--bottom", "0"], "--bottom"),

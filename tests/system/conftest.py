@@ -15,6 +15,7 @@ import pytest
 
 from hotline.config import KernelConfig, kernel_config
 from hotline.device.base import Device
+from hotline.device.cpu import CpuDevice
 from hotline.device.reference import ReferenceDevice
 from hotline.device.sim import MemoryModel, SimDevice
 
@@ -37,6 +38,7 @@ SIMULATED: dict[str, Callable[[], Device]] = {
 }
 BACKENDS: dict[str, Callable[[], Device]] = {
     "reference-tiny": lambda: ReferenceDevice("tiny"),
+    "cpu-tiny": lambda: CpuDevice("tiny", threads=2),
     **SIMULATED,
 }
 _SLOW = {"sim-zynq", "sim-kv260", "sim-alveo"}  # their builds take minutes

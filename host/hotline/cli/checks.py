@@ -190,6 +190,7 @@ class Backend:
 
 _PURPOSE = {
     "reference": ("readable NumPy, the oracle; no clock", (CORE,)),
+    "cpu": ("native code on the host; no clock, the fastest without a board", (CORE,)),
     "sim": ("the RTL itself, compiled by Verilator into the process; counts cycles", (CORE, SIM)),
 }
 

@@ -9,14 +9,15 @@ from typing import Any
 from hotline.device.base import Device
 from hotline.errors import ConfigError
 
-BACKENDS = ("reference", "sim")
+BACKENDS = ("reference", "cpu", "sim")
 
 
 def open(backend: str = "sim", config: str = "zynq", **options: Any) -> Device:
     """Opens a device.
 
     Args:
-        backend: ``reference`` (NumPy, the oracle) or ``sim`` (the RTL in Verilator).
+        backend: ``reference`` (NumPy, the oracle), ``cpu`` (native code) or ``sim`` (the RTL in
+            Verilator).
         config: named hardware configuration (``hotline.config.CONFIGS``), or a ``KernelConfig``.
         options: options of the backend, see its class.
 
@@ -28,6 +29,10 @@ def open(backend: str = "sim", config: str = "zynq", **options: Any) -> Device:
         from hotline.device.reference import ReferenceDevice
 
         return ReferenceDevice(config, **options)
+    if backend == "cpu":
+        from hotline.device.cpu import CpuDevice
+
+        return CpuDevice(config, **options)
     if backend == "sim":
         from hotline.device.sim import SimDevice
 

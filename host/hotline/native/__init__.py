@@ -60,6 +60,7 @@ def library() -> ctypes.CDLL:
             f"cannot load {path}: {error}; build it again with `pip install -e .`"
         ) from error
     pointer, i32, i64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
+    u32 = ctypes.c_uint32
     for name, result, arguments in (
         ("hotline_ingest", i64, [pointer, i32, i64, pointer, pointer, pointer, pointer]),
         ("hotline_coalesce_plan", i64, [pointer, i32, i64, pointer, pointer, pointer, pointer]),
@@ -67,6 +68,19 @@ def library() -> ctypes.CDLL:
         ("hotline_coalesce_sum_f64", None, [pointer, i64, i64, pointer, pointer, pointer]),
         ("hotline_sgd_f32", i64, [pointer, i64, i64, pointer, pointer, i64, ctypes.c_float]),
         ("hotline_sgd_f64", i64, [pointer, i64, i64, pointer, pointer, i64, ctypes.c_double]),
+        ("hotline_fragmenter_new", pointer, [i64, i32, i64]),
+        ("hotline_fragmenter_free", None, [pointer]),
+        ("hotline_fragmenter_clear", None, [pointer]),
+        ("hotline_fragmenter_learn", None, [pointer, pointer, i64, u32, u32, i32, pointer]),
+        (
+            "hotline_fragmenter_load",
+            None,
+            [pointer, pointer, i64, u32, u32, i32, pointer, pointer],
+        ),
+        ("hotline_fragmenter_evict", None, [pointer, pointer, i64, u32, u32, pointer]),
+        ("hotline_fragmenter_dump", i64, [pointer, u32, pointer]),
+        ("hotline_fragmenter_fragment", None, [pointer, pointer, pointer]),
+        ("hotline_move", None, [pointer, i64, u32, pointer, i32, i64, pointer, i32, pointer]),
     ):
         function = getattr(lib, name)
         function.restype, function.argtypes = result, arguments

@@ -43,9 +43,9 @@ from hotline.reference import Eal, fragment
 GUARD = 0xDEADBEEF
 
 
-@pytest.fixture
-def device() -> Iterator[Device]:
-    with hotline.open("reference", "tiny") as opened:
+@pytest.fixture(params=["reference", "cpu"])
+def device(request: pytest.FixtureRequest) -> Iterator[Device]:
+    with hotline.open(request.param, "tiny") as opened:
         yield opened
 
 

@@ -1,0 +1,609 @@
+// Copyright Hotline contributors.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Both kernels on the host: the operations of docs/architecture.md, bit-equal to hotline.reference.
+//
+// The EAL keeps the permuted row id of an entry (set and tag at once) in `keys`: a set of 16 ways is
+// one cache line, compared in two vector instructions. Lookups are taken in chunks: those that are
+// not pinned are listed, permuted together, their sets prefetched, then compared, so that the
+// memory's latency is paid once a chunk and not once a lookup.
+//
+// FRAGMENT has two passes. The first finds the slots; lookups do not depend on one another, so it may
+// run on several threads. The second walks over the samples in order and gives positions to cold
+// rows. What the first has found beyond the point where the job ends is not looked at.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <thread>
+#include <vector>
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#define HOTLINE_AVX2 1
+// One build runs everywhere: the loader picks the clone that the processor has.
+#define HOTLINE_CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define HOTLINE_AVX2 0
+#define HOTLINE_CLONES
+#endif
+
+extern "C" {
+
+/// What a job gives; the fields of the completion record that are not the caller's.
+struct HotlineResult {
+  int32_t status;
+  int32_t reason;
+  uint32_t samples, popular, cold_rows, pinned, eal, cold, lookups;
+  uint32_t error_sample, error_lookup, error_value;
+};
+
+/// Arguments of FRAGMENT, as in the register map.
+struct HotlineFragment {
+  const uint32_t* ids;
+  const uint32_t* offsets;  ///< null: fixed
+  uint32_t* indices;
+  uint32_t* popular;
+  uint32_t* nonpopular;
+  uint32_t* bitmap;
+  uint32_t* cold;
+  int64_t lookups;
+  int64_t samples;
+  int64_t bags;
+  int64_t lookups_per_sample;
+  int64_t lookups_max;
+  uint32_t total_rows, pinned_rows, cold_base, cold_rows_max;
+  int32_t threads;
+  int32_t reserved;
+};
+
+/// An entry of a LOAD or a DUMP.
+struct HotlineEntry {
+  uint32_t row;
+  uint32_t slot_counter;
+};
+
+}  // extern "C"
+
+namespace {
+
+// Codes of hotline.codes; a test compares them.
+enum Status : int32_t { kOk = 0, kBadIndex = 2, kColdOverflow = 3 };
+enum Reason : int32_t { kRowId = 1, kOffset = 2, kSampleTooLong = 3 };
+enum Policy : int32_t { kSrrip = 0, kFrequency = 1 };
+
+constexpr uint32_t kMultiplier[4] = {0x9E37, 0x85EB, 0xC2B3, 0x27D5};
+constexpr uint32_t kConstant[4] = {0x79B9, 0xCA6B, 0xAE35, 0x165F};
+constexpr uint8_t kHit = 0, kInsert = 2, kVictim = 3;
+
+constexpr uint32_t permute(uint32_t id) {
+  uint32_t left = id >> 16, right = id & 0xffff;
+  for (int r = 0; r < 4; ++r) {
+    const uint32_t next = left ^ ((((right ^ kConstant[r]) * kMultiplier[r]) >> 8) & 0xffff);
+    left = right;
+    right = next;
+  }
+  return left << 16 | right;
+}
+
+uint32_t unpermute(uint32_t value) {
+  uint32_t left = value >> 16, right = value & 0xffff;
+  for (int r = 3; r >= 0; --r) {
+    const uint32_t before = right ^ ((((left ^ kConstant[r]) * kMultiplier[r]) >> 8) & 0xffff);
+    right = left;
+    left = before;
+  }
+  return left << 16 | right;
+}
+
+HOTLINE_CLONES
+void permute_all(const uint32_t* ids, uint32_t* out, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) out[i] = permute(ids[i]);
+}
+
+/// Row ids end at 2**32 - 3, so that this is the key of no row.
+constexpr uint32_t kInvalid = permute(0xffffffff);
+/// Marks a cold lookup between the passes; an encoded index is below 2**31.
+constexpr uint32_t kCold = 0xffffffff;
+constexpr int64_t kChunk = 1024;
+
+int find_portable(const uint32_t* keys, int ways, uint32_t key) {
+  for (int way = 0; way < ways; ++way) {
+    if (keys[way] == key) return way;
+  }
+  return -1;
+}
+
+#if HOTLINE_AVX2
+__attribute__((target("avx2"))) inline int find16(const uint32_t* keys, uint32_t key) {
+  const __m256i wanted = _mm256_set1_epi32(static_cast<int>(key));
+  const __m256i* words = reinterpret_cast<const __m256i*>(keys);
+  const __m256i low = _mm256_cmpeq_epi32(_mm256_load_si256(words), wanted);
+  const __m256i high = _mm256_cmpeq_epi32(_mm256_load_si256(words + 1), wanted);
+  const uint32_t mask = static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(low))) |
+                        static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(high))) << 8;
+  return mask != 0 ? __builtin_ctz(mask) : -1;
+}
+
+__attribute__((target("avx2"))) void slots16(const uint32_t* keys, uint32_t set_mask,
+                                             const uint32_t* wanted, const uint32_t* where,
+                                             int64_t count, uint32_t pinned, uint32_t* out) {
+  for (int64_t i = 0; i < count; ++i) {
+    const uint32_t first = (wanted[i] & set_mask) * 16;
+    const int way = find16(keys + first, wanted[i]);
+    out[where[i]] = way < 0 ? kCold : pinned + first + static_cast<uint32_t>(way);
+  }
+}
+
+bool has_avx2() {
+  static const bool found = __builtin_cpu_supports("avx2") != 0;
+  return found;
+}
+#endif
+
+struct Free {
+  void operator()(void* memory) const { std::free(memory); }
+};
+
+class Eal {
+ public:
+  Eal(int64_t sets, int ways)
+      : ways_(ways), sets_(sets), entries_(sets * ways),
+        mask_(static_cast<uint32_t>(sets - 1)), counters_(static_cast<size_t>(sets * ways)) {
+    while ((int64_t{1} << set_bits_) < sets) ++set_bits_;
+    const size_t bytes = (static_cast<size_t>(entries_) * 4 + 63) / 64 * 64;
+    keys_.reset(static_cast<uint32_t*>(std::aligned_alloc(64, bytes)));
+    if (keys_ == nullptr) throw std::bad_alloc();
+    clear();
+  }
+
+  void clear() {
+    std::fill(keys_.get(), keys_.get() + entries_, kInvalid);
+    std::fill(counters_.begin(), counters_.end(), uint8_t{0});
+  }
+
+  int find(const uint32_t* keys, uint32_t key) const {
+#if HOTLINE_AVX2
+    if (ways_ == 16 && has_avx2()) return find16(keys, key);
+#endif
+    return find_portable(keys, ways_, key);
+  }
+
+  int64_t first_of(uint32_t key) const { return int64_t{key & mask_} * ways_; }
+  uint32_t* keys(int64_t first) { return keys_.get() + first; }
+  uint8_t* counters(int64_t first) { return counters_.data() + first; }
+  int ways() const { return ways_; }
+  int64_t entries() const { return entries_; }
+
+  void prefetch(uint32_t key) const { __builtin_prefetch(keys_.get() + first_of(key)); }
+
+  /// Encoded indices of row ids [count]: slots, or kCold. Returns the first id that is not below
+  /// `total`, or `count`.
+  int64_t slots(const uint32_t* ids, int64_t count, uint32_t total, uint32_t pinned,
+                uint32_t* out) const {
+    uint32_t rows[kChunk], wanted[kChunk], where[kChunk];
+    int64_t bad = count;
+    for (int64_t begin = 0; begin < count; begin += kChunk) {
+      const int64_t size = std::min(kChunk, count - begin);
+      const uint32_t* part = ids + begin;
+      int64_t looked = 0;
+      uint32_t greatest = 0;
+      for (int64_t i = 0; i < size; ++i) {
+        const uint32_t row = part[i];
+        out[begin + i] = row;
+        greatest = std::max(greatest, row);
+        rows[looked] = row;
+        where[looked] = static_cast<uint32_t>(i);
+        looked += row >= pinned;
+      }
+      if (greatest >= total && bad == count) {
+        bad = begin + (std::find_if(part, part + size, [=](uint32_t r) { return r >= total; }) - part);
+      }
+      permute_all(rows, wanted, looked);
+      for (int64_t i = 0; i < looked; ++i) prefetch(wanted[i]);
+#if HOTLINE_AVX2
+      if (ways_ == 16 && has_avx2()) {
+        slots16(keys_.get(), mask_, wanted, where, looked, pinned, out + begin);
+        continue;
+      }
+#endif
+      for (int64_t i = 0; i < looked; ++i) {
+        const int64_t first = first_of(wanted[i]);
+        const int way = find_portable(keys_.get() + first, ways_, wanted[i]);
+        out[begin + where[i]] = way < 0 ? kCold : pinned + static_cast<uint32_t>(first + way);
+      }
+    }
+    return bad;
+  }
+
+  /// LEARN of one row that is not pinned. Returns whether it was there.
+  bool learn(uint32_t key, int32_t policy) {
+    const int64_t first = first_of(key);
+    uint32_t* keys = keys_.get() + first;
+    uint8_t* counters = counters_.data() + first;
+    int way = find(keys, key);
+    if (way >= 0) {
+      if (policy == kSrrip) {
+        counters[way] = kHit;
+      } else {
+        counters[way] -= counters[way] != 0;
+      }
+      return true;
+    }
+    way = find(keys, kInvalid);
+    if (way < 0) way = policy == kSrrip ? replace(counters) : challenge(counters, key);
+    if (way >= 0) {
+      keys[way] = key;
+      counters[way] = policy == kSrrip ? kInsert : kVictim;
+    }
+    return false;
+  }
+
+  uint32_t row(int64_t entry) const { return unpermute(keys_.get()[entry]); }
+  bool valid(int64_t entry) const { return keys_.get()[entry] != kInvalid; }
+  uint8_t counter(int64_t entry) const { return counters_[static_cast<size_t>(entry)]; }
+
+ private:
+  int replace(uint8_t* counters) const {
+    uint8_t greatest = 0;
+    for (int way = 0; way < ways_; ++way) greatest = std::max(greatest, counters[way]);
+    int victim = -1;
+    for (int way = ways_ - 1; way >= 0; --way) {
+      counters[way] = static_cast<uint8_t>(counters[way] + kVictim - greatest);
+      if (counters[way] == kVictim) victim = way;
+    }
+    return victim;
+  }
+
+  int challenge(uint8_t* counters, uint32_t key) const {
+    const int start = static_cast<int>((set_bits_ == 32 ? 0 : key >> set_bits_) &
+                                       static_cast<uint32_t>(ways_ - 1));
+    int victim = start;
+    for (int step = 1; step < ways_; ++step) {
+      const int way = (start + step) & (ways_ - 1);
+      if (counters[way] > counters[victim]) victim = way;
+    }
+    if (counters[victim] == kVictim) return victim;
+    ++counters[victim];
+    return -1;
+  }
+
+  int ways_;
+  int set_bits_ = 0;
+  int64_t sets_, entries_;
+  uint32_t mask_;
+  std::unique_ptr<uint32_t[], Free> keys_;
+  std::vector<uint8_t> counters_;
+};
+
+/// Positions of the cold rows of a job. A place of the table counts only in the job that has filled
+/// it, so that a new job begins with nothing to clear.
+class Tracker {
+ public:
+  explicit Tracker(int64_t rows_max) {
+    int64_t size = 64;
+    while (size < 2 * rows_max) size *= 2;
+    table_.resize(static_cast<size_t>(size));
+    mask_ = static_cast<uint32_t>(size - 1);
+  }
+
+  void begin() {
+    if (++job_ == 0) {
+      std::fill(table_.begin(), table_.end(), Place{});
+      job_ = 1;
+    }
+  }
+
+  /// Position of a row, or `next` if it is new, with the place where it belongs in `place`.
+  uint32_t find(uint32_t row, uint32_t next, uint32_t& place) const {
+    for (place = (row * 0x9E3779B1u >> 7) & mask_;; place = (place + 1) & mask_) {
+      const Place& found = table_[place];
+      if (found.job != job_) return next;
+      if (found.row == row) return found.position;
+    }
+  }
+
+  void put(uint32_t place, uint32_t row, uint32_t position) { table_[place] = {job_, row, position}; }
+
+ private:
+  struct Place {
+    uint32_t job = 0, row = 0, position = 0;
+  };
+  std::vector<Place> table_;
+  uint32_t mask_;
+  uint32_t job_ = 0;
+};
+
+struct Fragmenter {
+  Fragmenter(int64_t sets, int ways, int64_t cold_rows_max) : eal(sets, ways), tracker(cold_rows_max) {}
+  Eal eal;
+  Tracker tracker;
+};
+
+HotlineResult bad(Reason reason, int64_t sample, int64_t lookup, uint32_t value) {
+  HotlineResult result{};
+  result.status = kBadIndex;
+  result.reason = reason;
+  result.error_sample = static_cast<uint32_t>(sample);
+  result.error_lookup = static_cast<uint32_t>(lookup);
+  result.error_value = value;
+  return result;
+}
+
+int64_t first_bad(const uint32_t* ids, int64_t count, uint32_t total) {
+  return std::find_if(ids, ids + count, [=](uint32_t row) { return row >= total; }) - ids;
+}
+
+/// The first pass of FRAGMENT. Returns the first bad row id, or the number of lookups.
+int64_t find_slots(const Eal& eal, const HotlineFragment& job) {
+  constexpr int64_t kLeast = 1 << 15;  // below, a thread costs more than it saves
+  const int64_t wanted = std::min<int64_t>(job.threads, job.lookups / kLeast);
+  if (wanted <= 1) {
+    return eal.slots(job.ids, job.lookups, job.total_rows, job.pinned_rows, job.indices);
+  }
+  std::vector<int64_t> found(static_cast<size_t>(wanted));
+  auto part = [&](int64_t n) {
+    const int64_t begin = job.lookups * n / wanted, end = job.lookups * (n + 1) / wanted;
+    const int64_t at = eal.slots(job.ids + begin, end - begin, job.total_rows, job.pinned_rows,
+                                 job.indices + begin);
+    found[static_cast<size_t>(n)] = at == end - begin ? job.lookups : begin + at;
+  };
+  std::vector<std::thread> threads;
+  for (int64_t n = 1; n < wanted; ++n) threads.emplace_back(part, n);
+  part(0);
+  for (auto& thread : threads) thread.join();
+  return *std::min_element(found.begin(), found.end());
+}
+
+/// The second pass: samples in order.
+HotlineResult walk_samples(Tracker& tracker, const HotlineFragment& job, int64_t bad_lookup) {
+  HotlineResult result{};
+  tracker.begin();
+  uint32_t cold = 0;  // positions given to the samples before
+  const int64_t last_entry = job.samples * job.bags;
+  if (job.bags != 0 &&
+      (job.offsets[0] != 0 || (last_entry == 0 && job.offsets[0] != job.lookups))) {
+    return bad(kOffset, 0, 0, job.offsets[0]);
+  }
+  int64_t first = 0, last = 0;
+  uint32_t word = 0;
+  for (int64_t sample = 0; sample < job.samples; ++sample) {
+    first = last;
+    if (job.bags != 0) {
+      for (int64_t entry = sample * job.bags + 1; entry <= sample * job.bags + job.bags; ++entry) {
+        const uint32_t edge = job.offsets[entry];
+        if (edge < job.offsets[entry - 1] || edge > job.lookups ||
+            (entry == last_entry && edge != job.lookups)) {
+          return bad(kOffset, sample, entry, edge);
+        }
+      }
+      last = job.offsets[sample * job.bags + job.bags];
+      if (last - first > job.lookups_max) {
+        return bad(kSampleTooLong, sample, first, static_cast<uint32_t>(last - first));
+      }
+    } else {
+      last = first + job.lookups_per_sample;
+    }
+    uint32_t pinned = 0, missing = 0;
+    uint32_t* indices = job.indices;
+    for (int64_t i = first; i < last; ++i) {
+      pinned += indices[i] < job.pinned_rows;
+      missing += indices[i] == kCold;
+    }
+    uint32_t added = cold;
+    if (missing != 0) {
+      const int64_t end = std::min(last, std::max(bad_lookup, first));
+      for (int64_t i = first; i < end; ++i) {
+        if (indices[i] != kCold) continue;
+        const uint32_t row = job.ids[i];
+        uint32_t place;
+        const uint32_t position = tracker.find(row, added, place);
+        if (position == added) {
+          if (added == job.cold_rows_max) {
+            result.status = kColdOverflow;
+            break;
+          }
+          tracker.put(place, row, added);
+          job.cold[added++] = row;
+        }
+        indices[i] = job.cold_base + position;
+      }
+      if (result.status != kOk) break;
+    }
+    if (bad_lookup < last) return bad(kRowId, sample, bad_lookup, job.ids[bad_lookup]);
+    cold = added;
+    if (missing == 0) {
+      job.popular[result.popular++] = static_cast<uint32_t>(sample);
+      word |= 1u << (sample & 31);
+    } else {
+      job.nonpopular[sample - result.popular] = static_cast<uint32_t>(sample);
+    }
+    ++result.samples;
+    if ((sample & 31) == 31) {
+      job.bitmap[sample >> 5] = word;
+      word = 0;
+    }
+    result.pinned += pinned;
+    result.cold += missing;
+    result.lookups = static_cast<uint32_t>(last);
+  }
+  if ((result.samples & 31) != 0) job.bitmap[result.samples >> 5] = word;
+  result.cold_rows = cold;
+  result.eal = result.lookups - result.pinned - result.cold;
+  return result;
+}
+
+}  // namespace
+
+extern "C" {
+
+/// A fragmenter, or null if there is no memory for it.
+void* hotline_fragmenter_new(int64_t sets, int32_t ways, int64_t cold_rows_max) {
+  try {
+    return new Fragmenter(sets, ways, cold_rows_max);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+void hotline_fragmenter_free(void* fragmenter) { delete static_cast<Fragmenter*>(fragmenter); }
+
+void hotline_fragmenter_clear(void* fragmenter) { static_cast<Fragmenter*>(fragmenter)->eal.clear(); }
+
+/// LEARN of row ids [count].
+void hotline_fragmenter_learn(void* fragmenter, const uint32_t* ids, int64_t count, uint32_t total,
+                              uint32_t pinned, int32_t policy, HotlineResult* result) {
+  Eal& eal = static_cast<Fragmenter*>(fragmenter)->eal;
+  const int64_t good = first_bad(ids, count, total);
+  *result = good < count ? bad(kRowId, 0, good, ids[good]) : HotlineResult{};
+  uint32_t rows[kChunk], wanted[kChunk];
+  for (int64_t begin = 0; begin < good; begin += kChunk) {
+    const int64_t size = std::min(kChunk, good - begin);
+    int64_t looked = 0;
+    for (int64_t i = 0; i < size; ++i) {
+      rows[looked] = ids[begin + i];
+      looked += ids[begin + i] >= pinned;
+    }
+    permute_all(rows, wanted, looked);
+    for (int64_t i = 0; i < looked; ++i) {
+      eal.prefetch(wanted[i]);
+      __builtin_prefetch(eal.counters(eal.first_of(wanted[i])));
+    }
+    uint32_t hits = 0;
+    for (int64_t i = 0; i < looked; ++i) hits += eal.learn(wanted[i], policy);
+    result->pinned += static_cast<uint32_t>(size - looked);
+    result->eal += hits;
+    result->cold += static_cast<uint32_t>(looked) - hits;
+  }
+  result->lookups = static_cast<uint32_t>(good);
+}
+
+/// LOAD of entries [count], or of row ids if `plain`; those without a way go to `rejected`.
+void hotline_fragmenter_load(void* fragmenter, const void* source, int64_t count, uint32_t total,
+                             uint32_t pinned, int32_t plain, void* rejected,
+                             HotlineResult* result) {
+  Eal& eal = static_cast<Fragmenter*>(fragmenter)->eal;
+  const uint32_t* rows = static_cast<const uint32_t*>(source);
+  const HotlineEntry* entries = static_cast<const HotlineEntry*>(source);
+  *result = HotlineResult{};
+  for (int64_t i = 0; i < count; ++i) {
+    const uint32_t row = plain != 0 ? rows[i] : entries[i].row;
+    if (row >= total) {
+      const HotlineResult counts = *result;
+      *result = bad(kRowId, 0, i, row);
+      result->pinned = counts.pinned;
+      result->eal = counts.eal;
+      result->cold = counts.cold;
+      result->cold_rows = counts.cold_rows;
+      result->lookups = counts.lookups;
+      return;
+    }
+    ++result->lookups;
+    if (row < pinned) {
+      ++result->pinned;
+      continue;
+    }
+    const uint32_t key = permute(row);
+    const int64_t first = eal.first_of(key);
+    if (eal.find(eal.keys(first), key) >= 0) {
+      ++result->eal;
+      continue;
+    }
+    ++result->cold;
+    const int way = eal.find(eal.keys(first), kInvalid);
+    if (way >= 0) {
+      eal.keys(first)[way] = key;
+      eal.counters(first)[way] =
+          plain != 0 ? kInsert : static_cast<uint8_t>(entries[i].slot_counter >> 30);
+    } else if (plain != 0) {
+      static_cast<uint32_t*>(rejected)[result->cold_rows++] = row;
+    } else {
+      static_cast<HotlineEntry*>(rejected)[result->cold_rows++] = entries[i];
+    }
+  }
+}
+
+/// EVICT of row ids [count].
+void hotline_fragmenter_evict(void* fragmenter, const uint32_t* ids, int64_t count, uint32_t total,
+                              uint32_t pinned, HotlineResult* result) {
+  Eal& eal = static_cast<Fragmenter*>(fragmenter)->eal;
+  const int64_t good = first_bad(ids, count, total);
+  *result = good < count ? bad(kRowId, 0, good, ids[good]) : HotlineResult{};
+  for (int64_t i = 0; i < good; ++i) {
+    if (ids[i] < pinned) {
+      ++result->pinned;
+      continue;
+    }
+    const uint32_t key = permute(ids[i]);
+    const int64_t first = eal.first_of(key);
+    const int way = eal.find(eal.keys(first), key);
+    if (way >= 0) {
+      eal.keys(first)[way] = kInvalid;
+      ++result->eal;
+    } else {
+      ++result->cold;
+    }
+  }
+  result->lookups = static_cast<uint32_t>(good);
+}
+
+/// DUMP: writes the valid entries in slot order and returns their number.
+int64_t hotline_fragmenter_dump(void* fragmenter, uint32_t pinned, HotlineEntry* entries) {
+  const Eal& eal = static_cast<Fragmenter*>(fragmenter)->eal;
+  int64_t count = 0;
+  for (int64_t entry = 0; entry < eal.entries(); ++entry) {
+    if (!eal.valid(entry)) continue;
+    entries[count++] = {eal.row(entry), (pinned + static_cast<uint32_t>(entry)) |
+                                            static_cast<uint32_t>(eal.counter(entry)) << 30};
+  }
+  return count;
+}
+
+/// FRAGMENT. Outputs beyond the counts of the result are undefined.
+void hotline_fragmenter_fragment(void* fragmenter, const HotlineFragment* job,
+                                 HotlineResult* result) {
+  Fragmenter& owner = *static_cast<Fragmenter*>(fragmenter);
+  *result = walk_samples(owner.tracker, *job, find_slots(owner.eal, *job));
+}
+
+/// Copies records between the store and `records`, to the store if `scatter`. `segments` holds the
+/// addresses of the segments; with one, `shift` is 32. GATHER with a bad row id copies nothing.
+void hotline_move(const uint32_t* ids, int64_t count, uint32_t rows, uint64_t* segments,
+                  int32_t shift, int64_t record_bytes, uint8_t* records, int32_t scatter,
+                  HotlineResult* result) {
+  constexpr int64_t kAhead = 24;
+  const int64_t good = first_bad(ids, count, rows);
+  *result = good < count ? bad(kRowId, 0, good, ids[good]) : HotlineResult{};
+  if (good < count && scatter == 0) return;
+  const uint64_t low = (uint64_t{1} << shift) - 1;
+  auto place = [=](uint32_t row) {
+    return reinterpret_cast<uint8_t*>(segments[static_cast<uint64_t>(row) >> shift]) +
+           static_cast<int64_t>(row & low) * record_bytes;
+  };
+  for (int64_t i = 0; i < good; ++i) {
+    if (i + kAhead < good) {
+      const uint8_t* later = place(ids[i + kAhead]);
+      for (int64_t byte = 0; byte < record_bytes; byte += 64) {
+        if (scatter != 0) {
+          __builtin_prefetch(later + byte, 1);
+        } else {
+          __builtin_prefetch(later + byte, 0);
+        }
+      }
+    }
+    uint8_t* there = place(ids[i]);
+    uint8_t* here = records + i * record_bytes;
+    if (record_bytes == 64) {
+      std::memcpy(scatter != 0 ? there : here, scatter != 0 ? here : there, 64);
+    } else {
+      std::memcpy(scatter != 0 ? there : here, scatter != 0 ? here : there,
+                  static_cast<size_t>(record_bytes));
+    }
+  }
+  result->lookups = static_cast<uint32_t>(good);
+}
+
+}  // extern "C"

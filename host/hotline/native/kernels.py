@@ -1,0 +1,248 @@
+# Copyright Hotline contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""Both kernels in native code: the operations of ``hotline.reference``, with the same results.
+
+Outputs go straight into the caller's arrays, as a device would write them; what lies beyond the
+counts of the completion is undefined. The interpreter's lock is released while a call runs.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hotline.codes import Operation, Policy, Reason, Status
+from hotline.device.base import ENTRY, U32, Completion, Entries
+from hotline.errors import HotlineError
+from hotline.native import library, pointer
+
+Bytes = npt.NDArray[np.uint8]
+
+RESULT = np.dtype(
+    [("status", np.int32), ("reason", np.int32)]
+    + [
+        (name, np.uint32)
+        for name in (
+            "samples",
+            "popular",
+            "cold_rows",
+            "pinned",
+            "eal",
+            "cold",
+            "lookups",
+            "error_sample",
+            "error_lookup",
+            "error_value",
+        )
+    ]
+)
+"""``HotlineResult`` of kernels.cpp."""
+
+FRAGMENT = np.dtype(
+    [
+        (name, np.uint64)
+        for name in ("ids", "offsets", "indices", "popular", "nonpopular", "bitmap", "cold")
+    ]
+    + [
+        (name, np.int64)
+        for name in ("lookups", "samples", "bags", "lookups_per_sample", "lookups_max")
+    ]
+    + [(name, np.uint32) for name in ("total_rows", "pinned_rows", "cold_base", "cold_rows_max")]
+    + [("threads", np.int32), ("reserved", np.int32)]
+)
+"""``HotlineFragment`` of kernels.cpp."""
+
+POLICIES = {Policy.SRRIP: 0, Policy.FREQUENCY: 1}
+
+
+def _completion(operation: Operation, result: Any, epoch: int) -> Completion:
+    return Completion(
+        tag=0,
+        status=Status(int(result["status"])),
+        operation=operation,
+        reason=Reason(int(result["reason"])),
+        epoch=epoch,
+        samples=int(result["samples"]),
+        popular=int(result["popular"]),
+        cold_rows=int(result["cold_rows"]),
+        pinned_lookups=int(result["pinned"]),
+        eal_lookups=int(result["eal"]),
+        cold_lookups=int(result["cold"]),
+        lookups=int(result["lookups"]),
+        error_sample=int(result["error_sample"]),
+        error_lookup=int(result["error_lookup"]),
+        error_value=int(result["error_value"]),
+    )
+
+
+def _address(array: npt.NDArray[Any] | None) -> int:
+    return 0 if array is None or array.size == 0 else pointer(array)
+
+
+class NativeFragmenter:
+    """The EAL and the cold tracker; methods as those of ``reference.Eal``.
+
+    Not for several threads at once. Arrays must be contiguous and of the dtypes named.
+
+    Args:
+        sets, ways: of the EAL, powers of two, ways up to 16; any number of sets up to 2**26.
+        cold_rows_max: depth of the cold tracker.
+        threads: threads that FRAGMENT may use for large jobs.
+
+    Raises:
+        HotlineError: there is no memory for it.
+    """
+
+    def __init__(self, sets: int, ways: int, cold_rows_max: int, threads: int = 1) -> None:
+        self.epoch, self.threads = 0, threads
+        self._lib = library()
+        self._handle = self._lib.hotline_fragmenter_new(sets, ways, cold_rows_max)
+        if not self._handle:
+            raise HotlineError(f"no memory for an EAL of {sets * ways} entries; choose fewer sets")
+        weakref.finalize(self, self._lib.hotline_fragmenter_free, self._handle)
+
+    def reset(self) -> None:
+        """As after a reset of the hardware: empty, epoch 0."""
+        self.epoch = 0
+        self._lib.hotline_fragmenter_clear(self._handle)
+
+    def _ran(self, operation: Operation, result: Any) -> Completion:
+        self.epoch = (self.epoch + 1) & 0xFFFF_FFFF
+        return _completion(operation, result, self.epoch)
+
+    def clear(self) -> Completion:
+        """CLEAR: invalidates everything."""
+        self._lib.hotline_fragmenter_clear(self._handle)
+        return self._ran(Operation.CLEAR, np.zeros(1, RESULT)[0])
+
+    def learn(
+        self, ids: U32, total_rows: int, pinned_rows: int, policy: Policy = Policy.FREQUENCY
+    ) -> Completion:
+        """LEARN: applies lookups [n] in order."""
+        result = np.zeros(1, RESULT)
+        self._lib.hotline_fragmenter_learn(
+            self._handle,
+            _address(ids),
+            ids.size,
+            total_rows,
+            pinned_rows,
+            POLICIES[policy],
+            pointer(result),
+        )
+        return self._ran(Operation.LEARN, result[0])
+
+    def load(
+        self,
+        entries: Entries | U32,
+        total_rows: int,
+        pinned_rows: int,
+        rejected: npt.NDArray[Any] | None,
+    ) -> Completion:
+        """LOAD of entries (``ENTRY``) or row ids [n]; ``rejected`` gets the returned ones."""
+        result = np.zeros(1, RESULT)
+        self._lib.hotline_fragmenter_load(
+            self._handle,
+            _address(entries),
+            entries.size,
+            total_rows,
+            pinned_rows,
+            int(entries.dtype != ENTRY),
+            _address(rejected),
+            pointer(result),
+        )
+        return self._ran(Operation.LOAD, result[0])
+
+    def evict(self, ids: U32, total_rows: int, pinned_rows: int) -> Completion:
+        """EVICT: invalidates the listed ids [n] that are present."""
+        result = np.zeros(1, RESULT)
+        self._lib.hotline_fragmenter_evict(
+            self._handle, _address(ids), ids.size, total_rows, pinned_rows, pointer(result)
+        )
+        return self._ran(Operation.EVICT, result[0])
+
+    def dump(self, entries: Entries, pinned_rows: int) -> Completion:
+        """DUMP into ``entries`` [sets * ways]."""
+        count = self._lib.hotline_fragmenter_dump(self._handle, pinned_rows, pointer(entries))
+        result = np.zeros(1, RESULT)
+        result["lookups"] = count
+        return _completion(Operation.DUMP, result[0], self.epoch)
+
+    def fragment(
+        self,
+        ids: U32,
+        *,
+        samples: int,
+        total_rows: int,
+        pinned_rows: int,
+        cold_base: int,
+        cold_rows_max: int,
+        lookups_max: int,
+        indices: U32,
+        popular: U32,
+        nonpopular: U32,
+        bitmap: U32,
+        cold_rows: U32,
+        lookups_per_sample: int = 0,
+        offsets: U32 | None = None,
+        bags: int = 0,
+    ) -> Completion:
+        """FRAGMENT; arguments as those of ``reference.fragment`` and of ``Fragment``."""
+        job = np.zeros(1, FRAGMENT)
+        entry = job[0]
+        for name, array in (
+            ("ids", ids),
+            ("offsets", offsets),
+            ("indices", indices),
+            ("popular", popular),
+            ("nonpopular", nonpopular),
+            ("bitmap", bitmap),
+            ("cold", cold_rows),
+        ):
+            entry[name] = _address(array)
+        entry["lookups"], entry["samples"], entry["bags"] = ids.size, samples, bags
+        entry["lookups_per_sample"], entry["lookups_max"] = lookups_per_sample, lookups_max
+        entry["total_rows"], entry["pinned_rows"] = total_rows, pinned_rows
+        entry["cold_base"], entry["cold_rows_max"] = cold_base, cold_rows_max
+        entry["threads"] = self.threads
+        result = np.zeros(1, RESULT)
+        self._lib.hotline_fragmenter_fragment(self._handle, pointer(job), pointer(result))
+        return _completion(Operation.FRAGMENT, result[0], self.epoch)
+
+
+def move(
+    operation: Operation,
+    ids: U32,
+    records: Bytes,
+    store: Bytes | Sequence[Bytes],
+    rows: int,
+    segment_shift: int = 31,
+) -> Completion:
+    """GATHER or SCATTER.
+
+    Args:
+        operation: which.
+        ids: [n] row ids.
+        records: [n, record_bytes], written by GATHER.
+        store: [rows, record_bytes], or a sequence of such segments; written by SCATTER.
+        rows: row ids are below this.
+        segment_shift: row id >> this picks the segment, if there are several.
+    """
+    segments = (store,) if isinstance(store, np.ndarray) else tuple(store)
+    addresses = np.array([pointer(segment) for segment in segments], dtype=np.uint64)
+    result = np.zeros(1, RESULT)
+    library().hotline_move(
+        _address(ids),
+        ids.size,
+        rows,
+        pointer(addresses),
+        32 if len(segments) == 1 else segment_shift,
+        segments[0].shape[1],
+        _address(records),
+        int(operation is Operation.SCATTER),
+        pointer(result),
+    )
+    return _completion(operation, result[0], 0)
