@@ -9,10 +9,14 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 # Two workers: a build of a bench is one process, so more than the cores gains nothing.
 JOBS   ?= 2
+# Of the long checks: `make soak LOOKUPS=1e8 CONFIG=kv260 SEED=1`.
+LOOKUPS ?= 1e6
+CONFIG ?= zynq
+SEED   ?= 0
 NATIVE := $(wildcard host/hotline/native/*.cpp host/hotline/native/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format regs bench-rtl clean distclean
+.PHONY: help setup demo test test-all soak lint format regs bench-rtl clean distclean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort \
@@ -48,6 +52,9 @@ format: $(STAMP)  ## Format the Python sources
 
 regs: $(STAMP)  ## Generate the register files from hw/regs/hotline.rdl
 	$(BIN)/python hw/regs/generate.py
+
+soak: $(STAMP)  ## Random jobs on the simulated RTL against the reference: LOOKUPS=1e6 CONFIG=zynq SEED=0
+	OMP_NUM_THREADS=1 $(BIN)/python -m sim.soak --config $(CONFIG) --seed $(SEED) --lookups $(LOOKUPS)
 
 bench-rtl: $(STAMP)  ## Measure the kernels against the bus limit; JSON lines in build/bench/rtl.jsonl
 	$(BIN)/hotline bench rtl --json build/bench/rtl.jsonl

@@ -453,6 +453,44 @@ def test_abort_spares_later_jobs(checked: SimDevice) -> None:
     assert first.wait(check=False).status is Status.ABORTED
 
 
+@pytest.mark.parametrize("cycles", [*range(100, 400, 20), 2000])
+def test_abort_of_a_scatter_with_a_bad_row(checked: SimDevice, cycles: int) -> None:
+    """BAD_INDEX promises the records before the row; an abort that may have lost them is told."""
+    buffers = Buffers(checked)
+    buffers.ids[:] = np.arange(400)
+    buffers.ids[30] = buffers.rows
+    before = buffers.store[:30].copy()
+    handle = checked.submit(buffers.job(Operation.SCATTER))
+    checked.step(cycles)
+    handle.abort()
+    completion = handle.wait(check=False)
+    if completion.status is Status.BAD_INDEX:
+        assert (completion.lookups, completion.error_value) == (30, buffers.rows)
+        assert np.array_equal(buffers.store[:30], buffers.records[:30])
+    else:
+        assert completion.status is Status.ABORTED and completion.reason is Reason.NONE
+        assert completion.lookups == completion.error_lookup == completion.error_value == 0
+        found = buffers.store[:30]
+        assert ((found == before) | (found == buffers.records[:30])).all()
+    assert (completion.status is Status.BAD_INDEX) >= (cycles == 2000)
+    still_works(checked)
+
+
+def test_write_error_of_a_scatter_with_a_bad_row(checked: SimDevice) -> None:
+    buffers = Buffers(checked)
+    buffers.ids[:] = np.arange(400)
+    buffers.ids[30] = buffers.rows
+    checked.inject(buffers.store[7], on="write")
+    completion = checked.run(buffers.job(Operation.SCATTER), check=False)
+    assert (completion.status, completion.reason) == (Status.AXI_ERROR, Reason.WRITE)
+    assert completion.error_value == checked.address(buffers.store[7])
+    assert completion.lookups == completion.error_lookup == 0
+    checked.inject(buffers.records[29], on="write")  # GATHER: void, so the error changes nothing
+    assert checked.run(buffers.job(Operation.GATHER), check=False).status is Status.BAD_INDEX
+    checked.clear_faults()
+    still_works(checked)
+
+
 @pytest.mark.parametrize("cycles", [0, 1, 50, 105, 200, 500])
 def test_reset_in_mid_job(checked: SimDevice, cycles: int) -> None:
     buffers = Buffers(checked, count=4000)

@@ -387,7 +387,7 @@ module hotline_gatherer #(
   logic [7:0]  dn_status, dn_reason;
   logic [31:0] dn_lookups, dn_stalls, dn_error_lookup;
   logic [63:0] dn_error_value;
-  logic        res_load, write_failed, aborted;
+  logic        res_load, promises, write_failed, aborted;
 
   assign acked_ready = res_load;
   assign mark_go     = mark_ready && done_ready;
@@ -449,10 +449,12 @@ module hotline_gatherer #(
   );
 
   // A job is complete when its writes are answered. An abort before that may have dropped beats
-  // behind the mark, so only what happens later leaves the status alone.
+  // behind the mark, so only what happens later leaves the status alone: OK, and the BAD_INDEX of a
+  // SCATTER, which promises the records before it (a GATHER promises none, its count is 0).
   assign res_load     = done_valid && acked_valid && !res_valid_o;
-  assign aborted      = abort_i && dn_status == StatusOk;
-  assign write_failed = acked_error && !aborted && dn_status == StatusOk;
+  assign promises     = dn_status == StatusOk || (dn_status == StatusBadIndex && dn_lookups != '0);
+  assign aborted      = abort_i && promises;
+  assign write_failed = acked_error && !aborted && promises;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) res_valid_o <= 1'b0;
@@ -463,10 +465,10 @@ module hotline_gatherer #(
   always_ff @(posedge clk_i) begin
     if (res_load) begin
       res_status_o       <= aborted ? StatusAborted : write_failed ? StatusAxiError : dn_status;
-      res_reason_o       <= write_failed ? ReasonWrite : dn_reason;
+      res_reason_o       <= aborted ? ReasonNone : write_failed ? ReasonWrite : dn_reason;
       res_lookups_o      <= aborted || write_failed ? 32'd0 : dn_lookups;
-      res_error_lookup_o <= dn_error_lookup;
-      res_error_value_o  <= write_failed ? acked_addr : dn_error_value;
+      res_error_lookup_o <= aborted || write_failed ? 32'd0 : dn_error_lookup;
+      res_error_value_o  <= aborted ? 64'd0 : write_failed ? acked_addr : dn_error_value;
       res_stalls_o       <= dn_stalls;
     end
   end
