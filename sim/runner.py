@@ -16,6 +16,7 @@ import random
 import shlex
 import shutil
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -76,6 +77,9 @@ def run_bench(
     """
     _tool_environment()
     parameters = dict(parameters or {})
+    coverage = os.environ.get("HOTLINE_COVERAGE")  # folder of the data; see sim.coverage
+    if coverage:
+        build_args = [*build_args, "--coverage-line", "--coverage-toggle"]
     key = hashlib.sha256(repr((sorted(parameters.items()), list(build_args), waves)).encode())
     build_dir = BUILD / f"{toplevel}-{bench}-{key.hexdigest()[:10]}"
     runner = get_runner("verilator")
@@ -105,6 +109,8 @@ def run_bench(
         if path not in sys.path:
             sys.path.insert(0, path)
     results = build_dir / "results.xml"
+    data = build_dir / "coverage.dat"
+    data.unlink(missing_ok=True)
     try:
         runner.test(
             hdl_toplevel=toplevel,
@@ -124,4 +130,7 @@ def run_bench(
         raise AssertionError(
             f"{bench} on {toplevel} {parameters} failed; repeat it with HOTLINE_SEED={seed}"
         ) from error
+    if coverage:
+        name = f"{bench}-{key.hexdigest()[:10]}-{os.getpid()}-{time.monotonic_ns()}.dat"
+        shutil.copyfile(data, Path(coverage) / name)
     assert ran > 0 and failed == 0, f"{bench}: {ran} tests ran, {failed} failed"

@@ -18,6 +18,7 @@ Simulated time passes in register accesses, and
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -199,6 +200,7 @@ _INTERFACE: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "hotline_state": (None, (ctypes.c_void_p, _U32, ctypes.POINTER(_U64))),
     "hotline_clear_counters": (None, (ctypes.c_void_p, _U32)),
     "hotline_violation": (None, (ctypes.c_void_p, ctypes.c_char_p, _U32)),
+    "hotline_coverage": (None, (ctypes.c_void_p, _U32, ctypes.c_char_p)),
     "hotline_trace": (ctypes.c_int, (ctypes.c_void_p, _U32, ctypes.c_char_p, _U64, _U64)),
 }
 
@@ -364,6 +366,8 @@ class SimTransport:
         if self._scatter is not None:  # tests: any place in a page
             address += 64 * int(self._scatter.integers(_PAGE // 64))
         self._next_address = -(-(address + size) // _PAGE) * _PAGE + _PAGE
+        if self._scatter is not None:  # and anywhere in 64 bits
+            address += int(self._scatter.integers(1 << 20)) << 44
         self._check_usable()
         code = self._lib.hotline_add_region(self._model, address, size, host_address(device))
         if code:
@@ -504,6 +508,11 @@ class SimTransport:
             self._worker.join()
         with self._condition:  # a thread in `wait_interrupt` must leave the model first
             self._condition.wait_for(lambda: not any(self._waiters.values()))
+        folder = os.environ.get("HOTLINE_COVERAGE")
+        if folder:
+            for index, kernel in enumerate(KERNELS):
+                path = f"{folder}/sim-{kernel}-{os.getpid()}-{time.monotonic_ns()}.dat"
+                self._lib.hotline_coverage(self._model, index, path.encode())
         self._lib.hotline_delete(self._model)
         self._copies.clear()
 
@@ -552,7 +561,10 @@ class SimDevice(RegisterDevice):
         suffix = "" if waves is None else Path(waves.path).suffix.lstrip(".")
         if waves is not None and suffix not in ("vcd", "fst"):
             raise ConfigError(f"SimDevice: waves go to a .vcd or .fst file, not {waves.path}")
-        library = simbuild.build(self.config, simbuild.BuildOptions(check=check, waves=suffix))
+        options = simbuild.BuildOptions(
+            check=check, waves=suffix, coverage="HOTLINE_COVERAGE" in os.environ
+        )
+        library = simbuild.build(self.config, options)
         self._memory = dict.fromkeys(KERNELS, memory or MemoryModel())
         transport = SimTransport(
             self.config,

@@ -46,10 +46,12 @@ class BuildOptions:
     Attributes:
         check: assertions of the RTL on, unknown values random: for tests.
         waves: ``""``, ``"vcd"`` or ``"fst"`` (needs the headers of lz4 and zlib).
+        coverage: count the execution of lines and the changes of signals.
     """
 
     check: bool = False
     waves: str = ""
+    coverage: bool = False
 
 
 @dataclass(frozen=True)
@@ -187,6 +189,8 @@ def _verilator_flags(options: BuildOptions) -> list[str]:
         flags += ["--no-assert", "--x-assign", "fast", "--x-initial", "fast"]
     if options.waves:
         flags += [f"--trace-{options.waves}", "--trace-structs"]
+    if options.coverage:  # --coverage as a whole fails on this design
+        flags += ["--coverage-line", "--coverage-toggle"]
     return flags
 
 
@@ -204,7 +208,7 @@ def _compiler_flags(options: BuildOptions) -> list[str]:
         f"-DVM_TRACE_VCD={int(trace == 1)}",
         f"-DVM_TRACE_FST={int(trace == 2)}",
         f"-DHOTLINE_TRACE={trace}",
-        "-DVM_COVERAGE=0",
+        f"-DVM_COVERAGE={int(options.coverage)}",
         "-DVM_SC=0",
     ]
 
@@ -316,6 +320,7 @@ class _Build:
         flags = _compiler_flags(self.options)
         runtime = ["verilated.cpp", "verilated_threads.cpp"]
         runtime += [f"verilated_{self.options.waves}_c.cpp"] if self.options.waves else []
+        runtime += ["verilated_cov.cpp"] if self.options.coverage else []
         shared = hashlib.sha256(
             repr((flags, self.tools.versions, (HARNESS / "hooks.hpp").read_text())).encode()
         ).hexdigest()[:16]

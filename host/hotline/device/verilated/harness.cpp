@@ -244,3 +244,9 @@ HOTLINE_EXPORT int hotline_trace(Model* model, unsigned kernel, const char* path
   Model::Entry entry(*model);
   return model->kernels[kernel]->trace(path, begin, end) ? 0 : -1;
 }
+
+// Writes the counts of a build for coverage; otherwise an empty file.
+HOTLINE_EXPORT void hotline_coverage(Model* model, unsigned kernel, const char* path) {
+  Model::Entry entry(*model);
+  model->kernels[kernel]->coverage(path);
+}

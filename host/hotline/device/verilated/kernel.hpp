@@ -13,6 +13,9 @@
 
 #include "axi_memory.hpp"
 #include "verilated.h"
+#if VM_COVERAGE
+#include "verilated_cov.h"
+#endif
 #if HOTLINE_TRACE == 1
 #include "verilated_vcd_c.h"
 using TraceFile = VerilatedVcdC;
@@ -39,6 +42,7 @@ class KernelBase {
   virtual void reset(uint64_t cycle) = 0;
   virtual void cycle(uint64_t cycle) = 0;
   virtual bool trace(const char* path, uint64_t begin, uint64_t end) = 0;
+  virtual void coverage(const char* path) = 0;
 
   bool busy() const { return counters.starts != counters.resumes; }
   // Whether clocking it changes nothing but its cycle counter.
@@ -162,6 +166,14 @@ class Kernel : public KernelBase {
     interrupt = line;
     bool active = busy() || before.active || !memory.quiet();
     quiet_cycles_ = active ? 0 : quiet_cycles_ + 1;
+  }
+
+  void coverage(const char* path) override {
+#if VM_COVERAGE
+    context_.coveragep()->write(path);
+#else
+    (void)path;
+#endif
   }
 
   bool trace(const char* path, uint64_t begin, uint64_t end) override {
