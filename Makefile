@@ -13,10 +13,11 @@ JOBS   ?= 2
 LOOKUPS ?= 1e6
 CONFIG ?= zynq
 SEED   ?= 0
+COUNT  ?= 300
 NATIVE := $(wildcard host/hotline/native/*.cpp host/hotline/native/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all soak lint format regs bench-rtl clean distclean
+.PHONY: help setup demo test test-all soak coverage mutate lint format regs bench-rtl clean distclean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort \
@@ -55,6 +56,12 @@ regs: $(STAMP)  ## Generate the register files from hw/regs/hotline.rdl
 
 soak: $(STAMP)  ## Random jobs on the simulated RTL against the reference: LOOKUPS=1e6 CONFIG=zynq SEED=0
 	OMP_NUM_THREADS=1 $(BIN)/python -m sim.soak --config $(CONFIG) --seed $(SEED) --lookups $(LOOKUPS)
+
+coverage: $(STAMP)  ## Line and toggle coverage of the RTL; report in build/coverage/report
+	$(BIN)/python -m sim.coverage --jobs $(JOBS)
+
+mutate: $(STAMP)  ## Small faults put into the RTL, one at a time: would a test notice? COUNT=300
+	OMP_NUM_THREADS=1 $(BIN)/python -m sim.mutate --count $(COUNT)
 
 bench-rtl: $(STAMP)  ## Measure the kernels against the bus limit; JSON lines in build/bench/rtl.jsonl
 	$(BIN)/hotline bench rtl --json build/bench/rtl.jsonl

@@ -202,7 +202,10 @@ class Report:
 
     def text(self) -> str:
         """The table."""
-        head = f"{'file':44} {'lines':>12} {'%':>6} {'toggles':>15} {'%':>6} {'reasons':>8} {'open':>6}"
+        head = (
+            f"{'file':44} {'lines':>12} {'%':>6} {'toggles':>15} {'%':>6} {'reasons':>8} "
+            f"{'open':>6}"
+        )
 
         def show(name: str, row: Row) -> str:
             return (

@@ -29,7 +29,7 @@ from hotline.sources import read_file_list
 ROOT = Path(__file__).resolve().parents[1]
 RTL = ROOT / "hw" / "rtl"
 BENCHES = ROOT / "sim" / "cocotb_benches"
-BUILD = ROOT / "build" / "cocotb"
+BUILD = Path(os.environ.get("HOTLINE_BENCH_BUILD", ROOT / "build" / "cocotb"))
 
 
 def _tool_environment() -> None:
@@ -77,6 +77,8 @@ def run_bench(
     """
     _tool_environment()
     parameters = dict(parameters or {})
+    build_args = [*build_args, *shlex.split(os.environ.get("HOTLINE_BENCH_ARGS", ""))]
+    plusargs = shlex.split(os.environ.get("HOTLINE_PLUSARGS", ""))
     coverage = os.environ.get("HOTLINE_COVERAGE")  # folder of the data; see sim.coverage
     if coverage:
         build_args = [*build_args, "--coverage-line", "--coverage-toggle"]
@@ -122,7 +124,11 @@ def run_bench(
             results_xml=str(results),
             extra_env=environment,
             waves=waves,
-            plusargs=["+verilator+rand+reset+2", f"+verilator+seed+{seed % 2**31 or 1}"],
+            plusargs=[
+                "+verilator+rand+reset+2",
+                f"+verilator+seed+{seed % 2**31 or 1}",
+                *plusargs,
+            ],
         )
         ran, failed = get_results(results)
     except (SystemExit, RuntimeError) as error:

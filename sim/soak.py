@@ -30,6 +30,7 @@ import numpy as np
 
 from hotline import reference
 from hotline.config import CONFIGS, KernelConfig, kernel_config
+from hotline.device.driver import DEFAULT_TIMEOUT
 from hotline.device.sim import MemoryModel, SimDevice, Waves
 from hotline.device.simbuild import build_id
 from hotline.device.transport import KERNELS
@@ -41,6 +42,7 @@ STATE = ROOT / "build" / "soak"
 
 _CYCLES = 600_000
 """No job is submitted in a round after this many cycles: slow memories do not take all the time."""
+_CYCLES_SHORT = 40_000
 
 WIDE = KernelConfig("wide", 512, 64, 4, 8, 1024, 512, 4, 16, 32, 32, 100_000)
 """A small configuration of the widest bus, which builds faster than ``alveo``."""
@@ -79,6 +81,7 @@ class Round:
         seed, number: everything random comes from these two.
         check: assertions of the RTL and random initial values (another build of the device).
         waves: path of a recording of all signals.
+        short: few cycles: small jobs, a near memory, an early time-out. For mutation tests.
     """
 
     def __init__(
@@ -89,8 +92,9 @@ class Round:
         *,
         check: bool = False,
         waves: Path | None = None,
+        short: bool = False,
     ) -> None:
-        self._config = config
+        self._config, self._short = config, short
         self._random = np.random.default_rng([seed, number])
         self.totals = Totals(rounds=1)
         self._tickets: dict[bool, list[Ticket]] = {False: [], True: []}  # by "of the gatherer"
@@ -100,6 +104,7 @@ class Round:
             check=check,
             seed=int(self._random.integers(1 << 31)),
             waves=None if waves is None else Waves(waves),
+            timeout=5.0 if short else DEFAULT_TIMEOUT,
         )
 
     def _pick(self, *values: int, p: Sequence[float] | None = None) -> int:
@@ -116,7 +121,7 @@ class Round:
                 stalls[name] = float(random.random() * 0.3)
             elif style == 2 and random.random() < 0.4:
                 stalls[name] = 0.6
-        latencies = (0, 1, 7, 30) if style == 3 else (0, 1, 7, 30, 100, 250)
+        latencies = (0, 1, 7, 30) if style == 3 or self._short else (0, 1, 7, 30, 100, 250)
         return MemoryModel(
             read_latency=self._pick(*latencies),
             write_latency=self._pick(*latencies),
@@ -144,6 +149,7 @@ class Round:
                 seed=int(self._random.integers(1 << 31)),
             )
             size = self._pick(40, 600, 6_000, 40_000, p=(0.1, 0.2, 0.3, 0.4))
+            size = min(size, 600) if self._short else size
             generators = [
                 JobGenerator(
                     device.capabilities,
@@ -161,7 +167,7 @@ class Round:
             hostile = self._random.random() < 0.5
             for _ in range(self._pick(50, 100, 200)):
                 gatherer = bool(self._random.random() < 0.3)
-                if device.cycles > _CYCLES:
+                if device.cycles > (_CYCLES_SHORT if self._short else _CYCLES):
                     break
                 self._submit(board, gatherer, generators[gatherer].next())
                 if hostile:

@@ -8,6 +8,7 @@
 
 #pragma once
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -92,6 +93,11 @@ class Kernel : public KernelBase {
  public:
   Kernel(const char* name, Regions& regions, Violation& violation, uint64_t seed, bool randomise)
       : KernelBase(name, regions, violation) {
+    // `$value$plusargs` of the model: one, for the mutation tests.
+    if (const char* plusarg = std::getenv("HOTLINE_PLUSARGS")) {
+      const char* arguments[] = {name, plusarg};
+      context_.commandArgs(2, arguments);
+    }
     context_.randReset(randomise ? 2 : 0);
     context_.randSeed(static_cast<int>(seed % 0x7FFFFFFF) + 1);
 #if HOTLINE_TRACE
