@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotline import native
+from hotline.codes import COUNTER_HIT, COUNTER_INSERT, COUNTER_VICTIM, Policy, Reason, Status
+from hotline.device.base import ENTRY
 from hotline.errors import ConfigError, HotlineError
+from hotline.native.kernels import NativeFragmenter
+from hotline.reference import CONSTANTS, MULTIPLIERS, Eal
 
 
 def loop(records: list[native.Record]) -> dict[int, np.ndarray]:
@@ -137,3 +143,35 @@ def test_a_missing_or_broken_library_is_explained(
     path.write_bytes(b"not a library")
     with pytest.raises(HotlineError, match="cannot load"):
         native.library.__wrapped__()
+
+
+def test_codes_of_the_kernels_are_the_hosts() -> None:
+    text = (Path(native.__file__).parent / "kernels.cpp").read_text()
+    (statuses,) = re.findall(r"enum Status : int32_t \{ kFailed = -1, (.*?) \}", text)
+    (reasons,) = re.findall(r"enum Reason : int32_t \{ (.*?) \}", text)
+    for listed, codes in ((statuses, Status), (reasons, Reason)):
+        for name, value in re.findall(r"k(\w+) = (\d+)", listed):
+            member = re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()
+            assert codes[member] == int(value)  # type: ignore[index]
+    assert f"kHit = {COUNTER_HIT}, kInsert = {COUNTER_INSERT}, kVictim = {COUNTER_VICTIM}" in text
+    for name, values in (("kMultiplier", MULTIPLIERS), ("kConstant", CONSTANTS)):
+        (listed,) = re.findall(rf"{name}\[4\] = \{{(.*?)\}}", text)
+        assert tuple(int(value, 16) for value in listed.split(", ")) == tuple(values)
+
+
+@pytest.mark.parametrize("ways", [1, 2, 8, 16])
+def test_ways_of_the_native_eal(ways: int) -> None:
+    """Vector code for 16 ways, portable code for the others: both equal the oracle."""
+    rng = np.random.default_rng(ways)
+    ours, oracle = NativeFragmenter(8, ways, 64), Eal(8, ways)
+    for number in range(20):
+        ids = rng.zipf(1.3, 300).astype(np.uint64) % 400
+        policy = list(Policy)[number % 2]
+        rows = ids.astype(np.uint32)
+        assert ours.learn(rows, 400, 5, policy) == oracle.learn(rows, 400, 5, policy)
+        gone = rng.choice(400, 10, replace=False).astype(np.uint32)
+        assert ours.evict(gone, 400, 5) == oracle.evict(gone, 400, 5)
+    entries = np.zeros(8 * ways, dtype=ENTRY)
+    done, expected = oracle.dump(5)
+    assert ours.dump(entries, 5) == done
+    np.testing.assert_array_equal(entries[: done.lookups], expected)

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <new>
 #include <thread>
@@ -71,7 +72,7 @@ struct HotlineEntry {
 namespace {
 
 // Codes of hotline.codes; a test compares them.
-enum Status : int32_t { kOk = 0, kBadIndex = 2, kColdOverflow = 3 };
+enum Status : int32_t { kFailed = -1, kOk = 0, kBadIndex = 2, kColdOverflow = 3 };
 enum Reason : int32_t { kRowId = 1, kOffset = 2, kSampleTooLong = 3 };
 enum Policy : int32_t { kSrrip = 0, kFrequency = 1 };
 
@@ -106,8 +107,6 @@ void permute_all(const uint32_t* ids, uint32_t* out, int64_t count) {
 
 /// Row ids end at 2**32 - 3, so that this is the key of no row.
 constexpr uint32_t kInvalid = permute(0xffffffff);
-/// Marks a cold lookup between the passes; an encoded index is below 2**31.
-constexpr uint32_t kCold = 0xffffffff;
 constexpr int64_t kChunk = 1024;
 
 int find_portable(const uint32_t* keys, int ways, uint32_t key) {
@@ -128,14 +127,19 @@ __attribute__((target("avx2"))) inline int find16(const uint32_t* keys, uint32_t
   return mask != 0 ? __builtin_ctz(mask) : -1;
 }
 
-__attribute__((target("avx2"))) void slots16(const uint32_t* keys, uint32_t set_mask,
-                                             const uint32_t* wanted, const uint32_t* where,
-                                             int64_t count, uint32_t pinned, uint32_t* out) {
+__attribute__((target("avx2"))) int64_t slots16(const uint32_t* keys, uint32_t set_mask,
+                                                const uint32_t* wanted, const uint32_t* where,
+                                                int64_t count, uint32_t pinned, uint32_t begin,
+                                                uint32_t* out, uint32_t* cold) {
+  int64_t found = 0;
   for (int64_t i = 0; i < count; ++i) {
     const uint32_t first = (wanted[i] & set_mask) * 16;
     const int way = find16(keys + first, wanted[i]);
-    out[where[i]] = way < 0 ? kCold : pinned + first + static_cast<uint32_t>(way);
+    out[where[i]] = pinned + first + static_cast<uint32_t>(way);
+    cold[found] = begin + where[i];
+    found += way < 0;
   }
+  return found;
 }
 
 bool has_avx2() {
@@ -180,14 +184,21 @@ class Eal {
 
   void prefetch(uint32_t key) const { __builtin_prefetch(keys_.get() + first_of(key)); }
 
-  /// Encoded indices of row ids [count]: slots, or kCold. Returns the first id that is not below
-  /// `total`, or `count`.
-  int64_t slots(const uint32_t* ids, int64_t count, uint32_t total, uint32_t pinned,
-                uint32_t* out) const {
+  struct Found {
+    int64_t bad;     // the first lookup whose row id is not below the total, or the end
+    int64_t cold;    // cold lookups
+    int64_t pinned;  // pinned ones
+  };
+
+  /// Slots of the lookups `start` ... `end` - 1, to `out` by number; the numbers of the cold ones, in
+  /// order, to `cold`, which has room for all and one more.
+  Found slots(const uint32_t* ids, int64_t start, int64_t end, uint32_t total, uint32_t pinned,
+              uint32_t* out, uint32_t* cold) const {
     uint32_t rows[kChunk], wanted[kChunk], where[kChunk];
-    int64_t bad = count;
-    for (int64_t begin = 0; begin < count; begin += kChunk) {
-      const int64_t size = std::min(kChunk, count - begin);
+    Found result{end, 0, 0};
+    int64_t& bad = result.bad;
+    for (int64_t begin = start; begin < end; begin += kChunk) {
+      const int64_t size = std::min(kChunk, end - begin);
       const uint32_t* part = ids + begin;
       int64_t looked = 0;
       uint32_t greatest = 0;
@@ -199,24 +210,28 @@ class Eal {
         where[looked] = static_cast<uint32_t>(i);
         looked += row >= pinned;
       }
-      if (greatest >= total && bad == count) {
+      if (greatest >= total && bad == end) {
         bad = begin + (std::find_if(part, part + size, [=](uint32_t r) { return r >= total; }) - part);
       }
+      result.pinned += size - looked;
       permute_all(rows, wanted, looked);
       for (int64_t i = 0; i < looked; ++i) prefetch(wanted[i]);
 #if HOTLINE_AVX2
       if (ways_ == 16 && has_avx2()) {
-        slots16(keys_.get(), mask_, wanted, where, looked, pinned, out + begin);
+        result.cold += slots16(keys_.get(), mask_, wanted, where, looked, pinned,
+                               static_cast<uint32_t>(begin), out + begin, cold + result.cold);
         continue;
       }
 #endif
       for (int64_t i = 0; i < looked; ++i) {
         const int64_t first = first_of(wanted[i]);
         const int way = find_portable(keys_.get() + first, ways_, wanted[i]);
-        out[begin + where[i]] = way < 0 ? kCold : pinned + static_cast<uint32_t>(first + way);
+        out[begin + where[i]] = pinned + static_cast<uint32_t>(first + way);
+        cold[result.cold] = static_cast<uint32_t>(begin + where[i]);
+        result.cold += way < 0;
       }
     }
-    return bad;
+    return result;
   }
 
   /// LEARN of one row that is not pinned. Returns whether it was there.
@@ -321,6 +336,7 @@ struct Fragmenter {
   Fragmenter(int64_t sets, int ways, int64_t cold_rows_max) : eal(sets, ways), tracker(cold_rows_max) {}
   Eal eal;
   Tracker tracker;
+  std::vector<uint32_t> cold;  // scratch of FRAGMENT: numbers of the cold lookups
 };
 
 HotlineResult bad(Reason reason, int64_t sample, int64_t lookup, uint32_t value) {
@@ -337,40 +353,57 @@ int64_t first_bad(const uint32_t* ids, int64_t count, uint32_t total) {
   return std::find_if(ids, ids + count, [=](uint32_t row) { return row >= total; }) - ids;
 }
 
-/// The first pass of FRAGMENT. Returns the first bad row id, or the number of lookups.
-int64_t find_slots(const Eal& eal, const HotlineFragment& job) {
+/// What the first pass of FRAGMENT gives.
+struct Slots {
+  int64_t bad;     // the first lookup with a bad row id, or the number of lookups
+  int64_t pinned;  // pinned lookups
+  int64_t cold;    // cold ones; their numbers are in Fragmenter::cold
+};
+
+Slots find_slots(Fragmenter& owner, const HotlineFragment& job) {
   constexpr int64_t kLeast = 1 << 15;  // below, a thread costs more than it saves
-  const int64_t wanted = std::min<int64_t>(job.threads, job.lookups / kLeast);
-  if (wanted <= 1) {
-    return eal.slots(job.ids, job.lookups, job.total_rows, job.pinned_rows, job.indices);
-  }
-  std::vector<int64_t> found(static_cast<size_t>(wanted));
+  const int64_t parts = std::max<int64_t>(1, std::min<int64_t>(job.threads, job.lookups / kLeast));
+  const size_t room = static_cast<size_t>(job.lookups + parts);
+  if (owner.cold.size() < room) owner.cold.resize(room);
+  std::vector<Eal::Found> found(static_cast<size_t>(parts));
+  auto begin_of = [&](int64_t n) { return job.lookups * n / parts; };
   auto part = [&](int64_t n) {
-    const int64_t begin = job.lookups * n / wanted, end = job.lookups * (n + 1) / wanted;
-    const int64_t at = eal.slots(job.ids + begin, end - begin, job.total_rows, job.pinned_rows,
-                                 job.indices + begin);
-    found[static_cast<size_t>(n)] = at == end - begin ? job.lookups : begin + at;
+    found[static_cast<size_t>(n)] =
+        owner.eal.slots(job.ids, begin_of(n), begin_of(n + 1), job.total_rows, job.pinned_rows,
+                        job.indices, owner.cold.data() + begin_of(n) + n);
   };
   std::vector<std::thread> threads;
-  for (int64_t n = 1; n < wanted; ++n) threads.emplace_back(part, n);
+  for (int64_t n = 1; n < parts; ++n) threads.emplace_back(part, n);
   part(0);
   for (auto& thread : threads) thread.join();
-  return *std::min_element(found.begin(), found.end());
+  Slots result{job.lookups, 0, 0};
+  for (int64_t n = 0; n < parts; ++n) {
+    const Eal::Found& one = found[static_cast<size_t>(n)];
+    if (one.bad < begin_of(n + 1)) result.bad = std::min(result.bad, one.bad);
+    const uint32_t* from = owner.cold.data() + begin_of(n) + n;
+    if (n > 0) std::copy(from, from + one.cold, owner.cold.data() + result.cold);
+    result.cold += one.cold;
+    result.pinned += one.pinned;
+  }
+  return result;
 }
 
-/// The second pass: samples in order.
-HotlineResult walk_samples(Tracker& tracker, const HotlineFragment& job, int64_t bad_lookup) {
+/// The second pass: samples in order. Its work is that of the samples and of the cold lookups.
+HotlineResult walk_samples(Fragmenter& owner, const HotlineFragment& job, const Slots& slots) {
   HotlineResult result{};
+  Tracker& tracker = owner.tracker;
   tracker.begin();
-  uint32_t cold = 0;  // positions given to the samples before
   const int64_t last_entry = job.samples * job.bags;
   if (job.bags != 0 &&
       (job.offsets[0] != 0 || (last_entry == 0 && job.offsets[0] != job.lookups))) {
     return bad(kOffset, 0, 0, job.offsets[0]);
   }
-  int64_t first = 0, last = 0;
-  uint32_t word = 0;
-  for (int64_t sample = 0; sample < job.samples; ++sample) {
+  const uint32_t* next = owner.cold.data();  // the next cold lookup
+  const uint32_t* const end = next + slots.cold;
+  uint32_t cold = 0;  // positions given to the samples before
+  uint32_t popular = 0, word = 0;
+  int64_t first = 0, last = 0, sample = 0;
+  for (; sample < job.samples; ++sample) {
     first = last;
     if (job.bags != 0) {
       for (int64_t entry = sample * job.bags + 1; entry <= sample * job.bags + job.bags; ++entry) {
@@ -387,51 +420,52 @@ HotlineResult walk_samples(Tracker& tracker, const HotlineFragment& job, int64_t
     } else {
       last = first + job.lookups_per_sample;
     }
-    uint32_t pinned = 0, missing = 0;
-    uint32_t* indices = job.indices;
-    for (int64_t i = first; i < last; ++i) {
-      pinned += indices[i] < job.pinned_rows;
-      missing += indices[i] == kCold;
-    }
+    const uint32_t* const begin = next;
+    const int64_t stop = std::min(last, slots.bad);
     uint32_t added = cold;
-    if (missing != 0) {
-      const int64_t end = std::min(last, std::max(bad_lookup, first));
-      for (int64_t i = first; i < end; ++i) {
-        if (indices[i] != kCold) continue;
-        const uint32_t row = job.ids[i];
-        uint32_t place;
-        const uint32_t position = tracker.find(row, added, place);
-        if (position == added) {
-          if (added == job.cold_rows_max) {
-            result.status = kColdOverflow;
-            break;
-          }
-          tracker.put(place, row, added);
-          job.cold[added++] = row;
+    for (; next != end && *next < stop; ++next) {
+      const uint32_t row = job.ids[*next];
+      uint32_t place;
+      const uint32_t position = tracker.find(row, added, place);
+      if (position == added) {
+        if (added == job.cold_rows_max) {
+          result.status = kColdOverflow;
+          break;
         }
-        indices[i] = job.cold_base + position;
+        tracker.put(place, row, added);
+        job.cold[added++] = row;
       }
-      if (result.status != kOk) break;
+      job.indices[*next] = job.cold_base + position;
     }
-    if (bad_lookup < last) return bad(kRowId, sample, bad_lookup, job.ids[bad_lookup]);
+    if (result.status != kOk) {
+      next = begin;
+      break;
+    }
+    if (slots.bad < last) return bad(kRowId, sample, slots.bad, job.ids[slots.bad]);
     cold = added;
-    if (missing == 0) {
-      job.popular[result.popular++] = static_cast<uint32_t>(sample);
-      word |= 1u << (sample & 31);
-    } else {
-      job.nonpopular[sample - result.popular] = static_cast<uint32_t>(sample);
-    }
-    ++result.samples;
+    // Both lists are written, and only one grows: an unforeseeable branch would cost more.
+    const uint32_t hot = next == begin;
+    job.popular[popular] = static_cast<uint32_t>(sample);
+    job.nonpopular[sample - popular] = static_cast<uint32_t>(sample);
+    popular += hot;
+    word |= hot << (sample & 31);
     if ((sample & 31) == 31) {
       job.bitmap[sample >> 5] = word;
       word = 0;
     }
-    result.pinned += pinned;
-    result.cold += missing;
-    result.lookups = static_cast<uint32_t>(last);
   }
-  if ((result.samples & 31) != 0) job.bitmap[result.samples >> 5] = word;
+  if ((sample & 31) != 0) job.bitmap[sample >> 5] = word;
+  const int64_t lookups = result.status == kOk ? last : first;
+  result.samples = static_cast<uint32_t>(sample);
+  result.popular = popular;
   result.cold_rows = cold;
+  result.lookups = static_cast<uint32_t>(lookups);
+  result.cold = static_cast<uint32_t>(next - owner.cold.data());
+  result.pinned = static_cast<uint32_t>(slots.pinned);
+  if (lookups < job.lookups) {
+    result.pinned = static_cast<uint32_t>(std::count_if(
+        job.ids, job.ids + lookups, [&](uint32_t row) { return row < job.pinned_rows; }));
+  }
   result.eal = result.lookups - result.pinned - result.cold;
   return result;
 }
@@ -566,7 +600,11 @@ int64_t hotline_fragmenter_dump(void* fragmenter, uint32_t pinned, HotlineEntry*
 void hotline_fragmenter_fragment(void* fragmenter, const HotlineFragment* job,
                                  HotlineResult* result) {
   Fragmenter& owner = *static_cast<Fragmenter*>(fragmenter);
-  *result = walk_samples(owner.tracker, *job, find_slots(owner.eal, *job));
+  try {
+    *result = walk_samples(owner, *job, find_slots(owner, *job));
+  } catch (const std::exception&) {  // no memory, or no thread to be had
+    result->status = kFailed;
+  }
 }
 
 /// Copies records between the store and `records`, to the store if `scatter`. `segments` holds the

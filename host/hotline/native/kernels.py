@@ -60,6 +60,10 @@ POLICIES = {Policy.SRRIP: 0, Policy.FREQUENCY: 1}
 
 
 def _completion(operation: Operation, result: Any, epoch: int) -> Completion:
+    if result["status"] < 0:
+        raise HotlineError(
+            f"{operation.name}: the host has no memory or no thread left; use smaller jobs"
+        )
     return Completion(
         tag=0,
         status=Status(int(result["status"])),
