@@ -17,7 +17,7 @@ COUNT  ?= 300
 NATIVE := $(wildcard host/hotline/native/*.cpp host/hotline/native/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all soak coverage mutate lint format regs bench-rtl clean distclean
+.PHONY: help setup demo test test-all soak coverage mutate lint format regs bench-rtl bench-hotset clean distclean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort \
@@ -65,6 +65,9 @@ mutate: $(STAMP)  ## Small faults put into the RTL, one at a time: would a test 
 
 bench-rtl: $(STAMP)  ## Measure the kernels against the bus limit; JSON lines in build/bench/rtl.jsonl
 	$(BIN)/hotline bench rtl --json build/bench/rtl.jsonl
+
+bench-hotset: $(STAMP)  ## Compare learned hot sets with an exact count
+	$(BIN)/hotline bench hotset --json build/bench/hotset.jsonl
 
 clean:  ## Remove build output
 	rm -rf build host/*.egg-info

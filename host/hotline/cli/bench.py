@@ -14,6 +14,15 @@ from hotline.errors import ConfigError
 
 bench = typer.Typer(no_args_is_help=True, help="Measure, in figures that others can repeat.")
 
+JsonOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--json",
+        metavar="FILE",
+        help="Append one JSON object per case to this file; - is stdout.",
+    ),
+]
+
 
 def rtl(
     cases: Annotated[
@@ -24,14 +33,7 @@ def rtl(
             show_default=False,
         ),
     ] = None,
-    json: Annotated[
-        Path | None,
-        typer.Option(
-            "--json",
-            metavar="FILE",
-            help="Append one JSON object per case to this file; - is stdout.",
-        ),
-    ] = None,
+    json: JsonOption = None,
     jobs: Annotated[
         int, typer.Option(min=1, help="Jobs back to back; quote no figure from less than 16.")
     ] = 16,
@@ -63,14 +65,7 @@ def rtl(
     from hotline.bench.rtl import run
     from hotline.device.sim import MemoryModel
 
-    to_stdout = json is not None and str(json) == "-"
-    if json is not None and not to_stdout:
-        try:
-            json.parent.mkdir(parents=True, exist_ok=True)
-            json.open("a").close()
-        except OSError as error:
-            reason = error.strerror or error
-            raise ConfigError(f"--json {json}: cannot be written ({reason})") from error
+    _check_writable("--json", json)
     run(
         cases or None,
         json,
@@ -79,8 +74,59 @@ def rtl(
         verify=verify,
         seed=seed,
     )
-    if json is not None and not to_stdout:
+    if json is not None and str(json) != "-":
         remark(f"appended to {json}")
 
 
+def _check_writable(option: str, path: Path | None) -> None:
+    """Refuses a file that cannot be written, before anything is measured."""
+    if path is None or str(path) == "-":
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("a").close()
+    except OSError as error:
+        reason = error.strerror or error
+        raise ConfigError(f"{option} {path}: cannot be written ({reason})") from error
+
+
+def hotset(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[CSV]...",
+            help="Further traffic: one sample a line, encoded ids; with a header the columns C..., "
+            "else the last 26.",
+            show_default=False,
+        ),
+    ] = None,
+    json: JsonOption = None,
+    markdown: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the table in Markdown to this file.")
+    ] = None,
+    batches: Annotated[
+        int, typer.Option(min=1, help="Mini-batches of 4,096 samples to learn from.")
+    ] = 256,
+    seed: Annotated[int, typer.Option(min=0, help="Of the traffic.")] = 0,
+    debug: DebugOption = False,
+) -> None:
+    """Compare learned hot sets with an exact count of the same lookups.
+
+    Both policies of LEARN, and a LOAD of the exact most frequent rows, are judged on later samples:
+    the share of popular samples and of lookups, as a ratio to what the exact rows would catch if
+    each had a slot. Counts are exact: the same in every run.
+
+    Examples:
+
+      hotline bench hotset
+      hotline bench hotset criteo_encoded.csv --json out.jsonl
+    """
+    from hotline.bench.hotset import run
+
+    _check_writable("--json", json)
+    _check_writable("--markdown", markdown)
+    run(files or (), json, batches=batches, seed=seed, markdown=markdown)
+
+
+bench.command("hotset", help=help_text(hotset))(hotset)
 bench.command("rtl", help=help_text(rtl))(rtl)
