@@ -72,24 +72,10 @@ def ingest(
         DataError: a feature is missing, is not of integers, or has another number of samples.
         DeviceBufferError: an output array is too small or of a wrong dtype.
     """
-    if not group.features:
-        raise DataError("the group has no features")
-    given = _by_name(group, features)
-    samples = _samples(group, given, samples)
-    table = np.zeros(len(group.features), dtype=native.FEATURE)
-    keep: list[Array] = []  # the table holds addresses only
-    total = pinned = 0
-    for entry, feature in zip(table, group.features, strict=True):
-        lookups = _describe(entry, feature, given[feature.name], samples, keep)
-        entry["rows"] = next(t.rows for t in group.tables if t.name == feature.table)
-        entry["base"] = group.bases[feature.table]
-        total += lookups
-        pinned += (
-            lookups if entry["base"] < group.pinned_rows else 0
-        )  # a table is pinned as a whole
+    described = describe(group, features, samples)
+    table, samples, total = described.table, described.samples, described.lookups
+    pinned = described.pinned_lookups
     per_sample, bags = group.lookups_per_sample, len(group.features)
-    if total > np.iinfo(np.uint32).max:
-        raise DataError(f"{total} lookups in one mini-batch; make it smaller")
     ids = _output("out_ids", out_ids, total)
     jagged = per_sample is None
     offsets = _output("out_offsets", out_offsets, samples * bags + 1) if jagged else None
@@ -104,6 +90,46 @@ def ingest(
         offsets=offsets,
         pinned_lookups=pinned,
     )
+
+
+@dataclass(frozen=True)
+class Described:
+    """The input of a mini-batch as the native kernels read it.
+
+    Attributes:
+        table: [features] of ``native.FEATURE``: addresses and strides.
+        samples: number of samples.
+        lookups, pinned_lookups: in all, and of pinned tables.
+        keep: the arrays that the table points to.
+    """
+
+    table: Array
+    samples: int
+    lookups: int
+    pinned_lookups: int
+    keep: tuple[Array, ...]
+
+
+def describe(group: Group, features: Any, samples: int | None = None) -> Described:
+    """Checks the shapes of a mini-batch, not its ids; arguments and errors as of ``ingest``."""
+    if not group.features:
+        raise DataError("the group has no features")
+    given = _by_name(group, features)
+    samples = _samples(group, given, samples)
+    table = np.zeros(len(group.features), dtype=native.FEATURE)
+    keep: list[Array] = []
+    total = pinned = 0
+    rows = {known.name: known.rows for known in group.tables}
+    for entry, feature in zip(table, group.features, strict=True):
+        lookups = _describe(entry, feature, given[feature.name], samples, keep)
+        entry["rows"] = rows[feature.table]
+        entry["base"] = group.bases[feature.table]
+        total += lookups
+        # A table is pinned as a whole.
+        pinned += lookups if entry["base"] < group.pinned_rows else 0
+    if total > np.iinfo(np.uint32).max:
+        raise DataError(f"{total} lookups in one mini-batch; make it smaller")
+    return Described(table, samples, total, pinned, tuple(keep))
 
 
 def _by_name(group: Group, features: Any) -> dict[str, Any]:

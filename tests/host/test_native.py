@@ -17,8 +17,10 @@ from hotline import native
 from hotline.codes import COUNTER_HIT, COUNTER_INSERT, COUNTER_VICTIM, Policy, Reason, Status
 from hotline.device.base import ENTRY
 from hotline.errors import ConfigError, HotlineError
+from hotline.ingest import describe, ingest
 from hotline.native.kernels import NativeFragmenter
 from hotline.reference import CONSTANTS, MULTIPLIERS, Eal
+from hotline.tables import FeatureConfig, Group, TableConfig
 
 
 def loop(records: list[native.Record]) -> dict[int, np.ndarray]:
@@ -175,3 +177,57 @@ def test_ways_of_the_native_eal(ways: int) -> None:
     done, expected = oracle.dump(5)
     assert ours.dump(entries, 5) == done
     np.testing.assert_array_equal(entries[: done.lookups], expected)
+
+
+@pytest.mark.parametrize("ways", [4, 16])
+@pytest.mark.parametrize("seed", range(6))
+def test_fragment_of_features_equals_ingest_and_fragment(ways: int, seed: int) -> None:
+    """Any integer type, strides, several lookups; pinned and other tables; overflow, bad ids."""
+    rng = np.random.default_rng(seed)
+    tables = tuple(TableConfig(f"t{n}", int(rng.integers(3, 400)), 4) for n in range(9))
+    features = tuple(
+        FeatureConfig(f"f{n}", f"t{rng.integers(9)}", int(rng.integers(1, 4))) for n in range(12)
+    )
+    group = Group(tables, features, pin_bytes=1000)
+    rows = {table.name: table.rows for table in tables}
+    samples = [1, 63, 64, 65, 200, 131][seed]
+    given = {}
+    for number, feature in enumerate(features):
+        ids = rng.integers(rows[feature.table], size=(samples, feature.lookups))
+        ids = ids.astype([np.int32, np.int64, np.uint32, np.uint64][number % 4])
+        given[feature.name] = np.repeat(ids, 2, axis=1)[:, ::2] if number % 3 else ids
+    fragmenter = NativeFragmenter(8, ways, 2048)
+    learnt = rng.integers(group.total_rows, size=300).astype(np.uint32)
+    fragmenter.learn(learnt, group.total_rows, group.pinned_rows)
+    batch = ingest(group, given)
+    width = batch.ids.size // samples
+
+    def outputs() -> dict[str, np.ndarray]:
+        sizes = (batch.ids.size, samples, samples, samples // 32 + 1, batch.ids.size)
+        names = ("indices", "popular", "nonpopular", "bitmap", "cold_rows")
+        return {name: np.zeros(n, np.uint32) for name, n in zip(names, sizes, strict=True)}
+
+    shape = {"samples": samples, "total_rows": group.total_rows, "pinned_rows": group.pinned_rows}
+    for limit in (2048, 40):
+        shape |= {"cold_base": 10_000, "cold_rows_max": limit}
+        expected, found, ids = outputs(), outputs(), np.zeros_like(batch.ids)
+        done = fragmenter.fragment(
+            batch.ids, **shape, **expected, lookups_max=width, lookups_per_sample=width
+        )
+        described = describe(group, given)
+        assert fragmenter.fragment_features(described.table, ids, **shape, **found) == done
+        np.testing.assert_array_equal(ids, batch.ids)
+        counts = {
+            "indices": done.lookups,
+            "popular": done.popular,
+            "nonpopular": done.samples - done.popular,
+            "bitmap": done.samples // 32,
+            "cold_rows": done.cold_rows,
+        }
+        for name, count in counts.items():
+            np.testing.assert_array_equal(found[name][:count], expected[name][:count])
+    spoilt = dict(given)
+    spoilt["f7"] = given["f7"].copy()
+    spoilt["f7"][samples // 2, 0] = rows[features[7].table]
+    described = describe(group, spoilt)
+    assert fragmenter.fragment_features(described.table, ids, **shape, **found) is None

@@ -80,6 +80,11 @@ def library() -> ctypes.CDLL:
         ("hotline_fragmenter_evict", None, [pointer, pointer, i64, u32, u32, pointer]),
         ("hotline_fragmenter_dump", i64, [pointer, u32, pointer]),
         ("hotline_fragmenter_fragment", None, [pointer, pointer, pointer]),
+        (
+            "hotline_fragmenter_fragment_features",
+            i32,
+            [pointer, pointer, i32, pointer, pointer, pointer],
+        ),
         ("hotline_move", None, [pointer, i64, u32, pointer, i32, i64, pointer, i32, pointer]),
     ):
         function = getattr(lib, name)

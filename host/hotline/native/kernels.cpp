@@ -8,9 +8,13 @@
 // not pinned are listed, permuted together, their sets prefetched, then compared, so that the
 // memory's latency is paid once a chunk and not once a lookup.
 //
-// FRAGMENT has two passes. The first finds the slots; lookups do not depend on one another, so it may
+// From the ids of the features (hotline_fragmenter_fragment_features) a block of samples is taken
+// feature by feature: what is pinned is only rebased, and a column of ids is converted and permuted
+// in vectors. FRAGMENT has two passes. The first finds the slots; lookups do not depend on one another, so it may
 // run on several threads. The second walks over the samples in order and gives positions to cold
 // rows. What the first has found beyond the point where the job ends is not looked at.
+
+#include "ingest.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -179,6 +183,8 @@ class Eal {
   int64_t first_of(uint32_t key) const { return int64_t{key & mask_} * ways_; }
   uint32_t* keys(int64_t first) { return keys_.get() + first; }
   uint8_t* counters(int64_t first) { return counters_.data() + first; }
+  const uint32_t* data() const { return keys_.get(); }
+  uint32_t mask() const { return mask_; }
   int ways() const { return ways_; }
   int64_t entries() const { return entries_; }
 
@@ -339,6 +345,68 @@ struct Fragmenter {
   std::vector<uint32_t> cold;  // scratch of FRAGMENT: numbers of the cold lookups
 };
 
+/// A column of the input: one lookup of a feature, of all samples.
+struct Column {
+  const char* values;
+  int64_t stride;
+  uint64_t rows;
+  uint32_t base;
+  int32_t kind;
+  int32_t number;  // of the lookup in its sample
+};
+
+template <typename T>
+inline bool rebase(const char* values, int64_t stride, int64_t count, uint64_t rows, uint32_t base,
+                   uint32_t* out) {
+  bool good = true;
+  if (stride == sizeof(T)) {
+    const T* column = reinterpret_cast<const T*>(values);
+    for (int64_t i = 0; i < count; ++i) {
+      const uint64_t id = static_cast<uint64_t>(static_cast<int64_t>(column[i]));
+      good &= id < rows;
+      out[i] = base + static_cast<uint32_t>(id);
+    }
+    return good;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const T value = *reinterpret_cast<const T*>(values + i * stride);
+    const uint64_t id = static_cast<uint64_t>(static_cast<int64_t>(value));
+    good &= id < rows;
+    out[i] = base + static_cast<uint32_t>(id);
+  }
+  return good;
+}
+
+HOTLINE_CLONES
+bool rebase_column(const Column& column, int64_t first, int64_t count, uint32_t* out) {
+  const char* values = column.values + first * column.stride;
+  switch (column.kind) {
+    case kInt32:
+      return rebase<int32_t>(values, column.stride, count, column.rows, column.base, out);
+    case kUint32:
+      return rebase<uint32_t>(values, column.stride, count, column.rows, column.base, out);
+    default:
+      return rebase<int64_t>(values, column.stride, count, column.rows, column.base, out);
+  }
+}
+
+#if HOTLINE_AVX2
+__attribute__((target("avx2"))) void column16(const uint32_t* keys, uint32_t set_mask,
+                                              const uint32_t* wanted, int64_t count,
+                                              uint32_t pinned, uint64_t bit, int64_t width,
+                                              uint32_t* out, uint64_t* cold) {
+  for (int64_t i = 0; i < count; ++i) {
+    const uint32_t first = (wanted[i] & set_mask) * 16;
+    const int way = find16(keys + first, wanted[i]);
+    out[i * width] = pinned + first + static_cast<uint32_t>(way);
+    cold[i] |= way < 0 ? bit : 0;
+  }
+}
+#endif
+
+constexpr int64_t kBlock = 64;    // samples
+constexpr int64_t kColumns = 64;  // columns that are looked up, at most: bits of a word
+
 HotlineResult bad(Reason reason, int64_t sample, int64_t lookup, uint32_t value) {
   HotlineResult result{};
   result.status = kBadIndex;
@@ -386,6 +454,65 @@ Slots find_slots(Fragmenter& owner, const HotlineFragment& job) {
     result.pinned += one.pinned;
   }
   return result;
+}
+
+/// The first pass from the ids of features with fixed numbers of lookups. Writes the row ids, too.
+/// Returns false if an id is out of its table.
+bool find_slots_of_columns(Fragmenter& owner, const std::vector<Column>& pinned,
+                           const std::vector<Column>& looked, const HotlineFragment& job,
+                           uint32_t* ids, Slots& result) {
+  const Eal& eal = owner.eal;
+  const int64_t width = job.lookups_per_sample;
+  if (owner.cold.size() < static_cast<size_t>(job.lookups) + 1) {
+    owner.cold.resize(static_cast<size_t>(job.lookups) + 1);
+  }
+  result = {job.lookups, static_cast<int64_t>(pinned.size()) * job.samples, 0};
+  uint32_t rows[kBlock], wanted[kColumns][kBlock];
+  for (int64_t first = 0; first < job.samples; first += kBlock) {
+    const int64_t count = std::min(kBlock, job.samples - first);
+    uint32_t* block_ids = ids + first * width;
+    uint32_t* block_out = job.indices + first * width;
+    for (size_t c = 0; c < looked.size(); ++c) {
+      if (!rebase_column(looked[c], first, count, rows)) return false;
+      permute_all(rows, wanted[c], count);
+      for (int64_t i = 0; i < count; ++i) {
+        eal.prefetch(wanted[c][i]);
+        block_ids[i * width + looked[c].number] = rows[i];
+      }
+    }
+    for (const Column& column : pinned) {
+      if (!rebase_column(column, first, count, rows)) return false;
+      for (int64_t i = 0; i < count; ++i) {
+        block_ids[i * width + column.number] = rows[i];
+        block_out[i * width + column.number] = rows[i];
+      }
+    }
+    uint64_t cold[kBlock] = {};
+    for (size_t c = 0; c < looked.size(); ++c) {
+      uint32_t* out = block_out + looked[c].number;
+#if HOTLINE_AVX2
+      if (eal.ways() == 16 && has_avx2()) {
+        column16(eal.data(), eal.mask(), wanted[c], count, job.pinned_rows, uint64_t{1} << c, width,
+                 out, cold);
+        continue;
+      }
+#endif
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t place = eal.first_of(wanted[c][i]);
+        const int way = find_portable(eal.data() + place, eal.ways(), wanted[c][i]);
+        out[i * width] = job.pinned_rows + static_cast<uint32_t>(place + way);
+        cold[i] |= static_cast<uint64_t>(way < 0) << c;
+      }
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      for (uint64_t bits = cold[i]; bits != 0; bits &= bits - 1) {
+        const Column& column = looked[static_cast<size_t>(__builtin_ctzll(bits))];
+        owner.cold[static_cast<size_t>(result.cold++)] =
+            static_cast<uint32_t>((first + i) * width + column.number);
+      }
+    }
+  }
+  return true;
 }
 
 /// The second pass: samples in order. Its work is that of the samples and of the cold lookups.
@@ -605,6 +732,42 @@ void hotline_fragmenter_fragment(void* fragmenter, const HotlineFragment* job,
   } catch (const std::exception&) {  // no memory, or no thread to be had
     result->status = kFailed;
   }
+}
+
+/// FRAGMENT of the ids of features, which become row ids on the way (`ids`, [lookups], is written;
+/// `job->ids` is not used). Returns 0; 1 if an id is out of its table, and 2 if the features are not of
+/// the kind for this (jagged, or more than 64 lookups a sample that are not pinned): then the
+/// caller takes the way by hotline_ingest. Nothing but outputs has been changed.
+int32_t hotline_fragmenter_fragment_features(void* fragmenter, const HotlineFeature* features,
+                                             int32_t count, uint32_t* ids,
+                                             const HotlineFragment* job, HotlineResult* result) {
+  Fragmenter& owner = *static_cast<Fragmenter*>(fragmenter);
+  try {
+    std::vector<Column> pinned, looked;
+    int32_t number = 0;
+    for (int32_t f = 0; f < count; ++f) {
+      const HotlineFeature& feature = features[f];
+      if (feature.lookups < 0 || (feature.required >= 0 && feature.required != feature.lookups)) {
+        return 2;
+      }
+      const bool is_pinned = uint64_t{feature.base} + feature.rows <= job->pinned_rows;
+      if (!is_pinned && feature.base < job->pinned_rows) return 2;
+      for (int64_t lookup = 0; lookup < feature.lookups; ++lookup) {
+        (is_pinned ? pinned : looked)
+            .push_back({feature.values + lookup * feature.lookup_stride, feature.sample_stride,
+                        feature.rows, feature.base, feature.kind, number++});
+      }
+    }
+    if (looked.size() > kColumns || number != job->lookups_per_sample || job->bags != 0) return 2;
+    HotlineFragment with_rows = *job;
+    with_rows.ids = ids;
+    Slots slots;
+    if (!find_slots_of_columns(owner, pinned, looked, with_rows, ids, slots)) return 1;
+    *result = walk_samples(owner, with_rows, slots);
+  } catch (const std::exception&) {
+    result->status = kFailed;
+  }
+  return 0;
 }
 
 /// Copies records between the store and `records`, to the store if `scatter`. `segments` holds the

@@ -195,26 +195,106 @@ class NativeFragmenter:
         bags: int = 0,
     ) -> Completion:
         """FRAGMENT; arguments as those of ``reference.fragment`` and of ``Fragment``."""
-        job = np.zeros(1, FRAGMENT)
-        entry = job[0]
-        for name, array in (
-            ("ids", ids),
-            ("offsets", offsets),
-            ("indices", indices),
-            ("popular", popular),
-            ("nonpopular", nonpopular),
-            ("bitmap", bitmap),
-            ("cold", cold_rows),
-        ):
-            entry[name] = _address(array)
-        entry["lookups"], entry["samples"], entry["bags"] = ids.size, samples, bags
-        entry["lookups_per_sample"], entry["lookups_max"] = lookups_per_sample, lookups_max
-        entry["total_rows"], entry["pinned_rows"] = total_rows, pinned_rows
-        entry["cold_base"], entry["cold_rows_max"] = cold_base, cold_rows_max
-        entry["threads"] = self.threads
+        job = _fragment_job(
+            ids,
+            samples=samples,
+            total_rows=total_rows,
+            pinned_rows=pinned_rows,
+            cold_base=cold_base,
+            cold_rows_max=cold_rows_max,
+            lookups_max=lookups_max,
+            outputs=(indices, popular, nonpopular, bitmap, cold_rows),
+            lookups_per_sample=lookups_per_sample,
+            offsets=offsets,
+            bags=bags,
+            threads=self.threads,
+        )
         result = np.zeros(1, RESULT)
         self._lib.hotline_fragmenter_fragment(self._handle, pointer(job), pointer(result))
         return _completion(Operation.FRAGMENT, result[0], self.epoch)
+
+    def fragment_features(
+        self,
+        features: npt.NDArray[Any],
+        ids: U32,
+        *,
+        samples: int,
+        total_rows: int,
+        pinned_rows: int,
+        cold_base: int,
+        cold_rows_max: int,
+        indices: U32,
+        popular: U32,
+        nonpopular: U32,
+        bitmap: U32,
+        cold_rows: U32,
+    ) -> Completion | None:
+        """FRAGMENT of the ids of features with fixed numbers of lookups, ingested on the way.
+
+        Args:
+            features: [features] of ``native.FEATURE``, see ``hotline.ingest.describe``.
+            ids: out, [lookups] row ids, sample-major.
+            samples: number of samples.
+            total_rows, pinned_rows, cold_base, cold_rows_max: as in ``Fragment``.
+            indices, popular, nonpopular, bitmap, cold_rows: out, as in ``Fragment``.
+
+        Returns:
+            The completion; None if an id is out of its table, or the features are jagged or too
+            many: then ``hotline.ingest`` says what is wrong, or makes what ``fragment`` takes.
+        """
+        per_sample = int(features["lookups"].sum()) if len(features) else 0
+        job = _fragment_job(
+            ids,
+            samples=samples,
+            total_rows=total_rows,
+            pinned_rows=pinned_rows,
+            cold_base=cold_base,
+            cold_rows_max=cold_rows_max,
+            lookups_max=per_sample,
+            outputs=(indices, popular, nonpopular, bitmap, cold_rows),
+            lookups_per_sample=per_sample,
+            offsets=None,
+            bags=0,
+            threads=self.threads,
+        )
+        result = np.zeros(1, RESULT)
+        refused = self._lib.hotline_fragmenter_fragment_features(
+            self._handle,
+            pointer(features),
+            len(features),
+            _address(ids),
+            pointer(job),
+            pointer(result),
+        )
+        return None if refused else _completion(Operation.FRAGMENT, result[0], self.epoch)
+
+
+def _fragment_job(
+    ids: U32,
+    *,
+    samples: int,
+    total_rows: int,
+    pinned_rows: int,
+    cold_base: int,
+    cold_rows_max: int,
+    lookups_max: int,
+    outputs: tuple[U32, ...],
+    lookups_per_sample: int,
+    offsets: U32 | None,
+    bags: int,
+    threads: int,
+) -> npt.NDArray[Any]:
+    job = np.zeros(1, FRAGMENT)
+    entry = job[0]
+    names = ("ids", "offsets", "indices", "popular", "nonpopular", "bitmap", "cold")
+    for name, array in zip(names, (ids, offsets, *outputs), strict=True):
+        entry[name] = _address(array)
+    entry["lookups"], entry["samples"], entry["bags"] = ids.size, samples, bags
+    entry["lookups_per_sample"], entry["lookups_max"] = lookups_per_sample, lookups_max
+    entry["total_rows"], entry["pinned_rows"] = total_rows, pinned_rows
+    entry["cold_base"], entry["cold_rows_max"] = cold_base, cold_rows_max
+    entry["threads"] = threads
+    return job
 
 
 def move(
