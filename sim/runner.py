@@ -54,6 +54,7 @@ def run_bench(
     parameters: Mapping[str, int | str] | None = None,
     *,
     testcase: str | Sequence[str] | None = None,
+    test_filter: str | None = None,
     seed: int | None = None,
     extra_sources: Sequence[Path] = (),
     extra_env: Mapping[str, str] | None = None,
@@ -68,6 +69,7 @@ def run_bench(
         bench: module in ``sim/cocotb_benches``.
         parameters: parameters of ``toplevel``.
         testcase: only these tests of the bench.
+        test_filter: only tests whose name has a match of this regular expression.
         seed: seed of ``random`` in the bench; None: ``HOTLINE_SEED`` if set, else a random one
             (cocotb logs it).
         extra_sources: sources behind the list's (wrappers, assertions).
@@ -118,6 +120,7 @@ def run_bench(
             hdl_toplevel=toplevel,
             test_module=["sim.time_zero", bench],
             testcase=testcase,
+            test_filter=test_filter,
             seed=seed,
             build_dir=build_dir,
             test_dir=build_dir,

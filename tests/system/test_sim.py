@@ -175,6 +175,40 @@ def test_results_do_not_depend_on_initial_values(seed: int) -> None:
         board.check_all([generator.next() for _ in range(30)])
 
 
+NEVER = 1 - 2**-31
+HELD = {
+    "ar": ({"stall_ar": NEVER}, {"stall_ar": 0.0}),
+    "r": ({"answer_reads": False}, {"answer_reads": True}),
+    "aw": ({"stall_aw": NEVER}, {"stall_aw": 0.0}),
+    "w": ({"stall_w": NEVER}, {"stall_w": 0.0}),
+    "b": ({"answer_writes": False}, {"answer_writes": True}),
+}
+
+
+@pytest.mark.parametrize("channel", HELD)
+def test_channel_held_for_long(checked: SimDevice, channel: str) -> None:
+    """Ten thousand cycles without READY (AR, AW, W) or VALID (R, B) in mid-job change nothing."""
+    hold, release = HELD[channel]
+    generator = JobGenerator(checked.capabilities, seed=len(channel) + SEED, lookups=400, faults=0)
+    board = Scoreboard(checked, config_of(checked))
+    checked.set_memory(stall_probability=0.0)
+    moves = (Operation.GATHER, Operation.SCATTER, Operation.SCATTER, Operation.GATHER)
+    for operation, move in zip(reference.FRAGMENTER - {Operation.CLEAR}, moves * 2, strict=False):
+        tickets = [board.submit(generator.next(op)) for op in (operation, operation, move, move)]
+        checked.step(150 + 10 * SEED % 100)
+        checked.set_memory(**hold)
+        checked.step(10_000)
+        before = [checked.state(kernel).read_beats for kernel in KERNELS]
+        checked.step(100)
+        if channel in ("r", "ar"):
+            assert before == [checked.state(kernel).read_beats for kernel in KERNELS]
+        checked.set_memory(**release)
+        for ticket in tickets:
+            board.finish(ticket)
+    board.check_store()
+    board.close()
+
+
 # ----------------------------------------------------------------------------------------- errors
 
 READS = [
