@@ -421,6 +421,8 @@ class Run:
     state: Path
     tiers: tuple[str, ...] = ("soak", "system", "bench")
     outcomes: dict[str, Outcome] = field(default_factory=dict)
+    passed: dict[str, set[str]] = field(default_factory=dict)
+    """Tests that a survivor of an earlier run has behind it."""
 
     def prepare(self) -> None:
         """Builds everything and checks that the tests pass without a mutant."""
@@ -452,11 +454,14 @@ class Run:
         known = {mutant.key: mutant for mutant in self.mutants}
         for line in self.state.read_text(encoding="utf-8").splitlines():
             entry = json.loads(line)
-            final = entry["result"] != "survived" or set(self.tiers) <= set(entry["tiers"])
-            if entry["key"] in known and final:
-                self.outcomes[entry["key"]] = Outcome(
-                    known[entry["key"]], entry["result"], entry["by"], entry["seconds"]
-                )
+            key = entry["key"]
+            if key not in known:
+                continue
+            if entry["result"] == "survived":
+                self.passed.setdefault(key, set()).update(entry["tiers"])
+                if not set(self.tiers) <= self.passed[key]:
+                    continue
+            self.outcomes[key] = Outcome(known[key], entry["result"], entry["by"], entry["seconds"])
 
     def run(self, until: float, modules: re.Pattern[str]) -> None:
         """Runs what has no outcome yet, until a time of ``time.monotonic``."""
@@ -485,6 +490,8 @@ class Run:
         self._select(number)
         began = time.monotonic()
         for tier in self.tiers:
+            if tier in self.passed.get(mutant.key, ()):
+                continue
             if tier == "soak":
                 result = _forked(_soak, SOAK_SECONDS, BUILD / "soak.log")
             elif tier == "system":

@@ -56,6 +56,7 @@ def run_bench(
     testcase: str | Sequence[str] | None = None,
     test_filter: str | None = None,
     seed: int | None = None,
+    seeds: str = "both",
     extra_sources: Sequence[Path] = (),
     extra_env: Mapping[str, str] | None = None,
     build_args: Sequence[str] = (),
@@ -70,8 +71,9 @@ def run_bench(
         parameters: parameters of ``toplevel``.
         testcase: only these tests of the bench.
         test_filter: only tests whose name has a match of this regular expression.
-        seed: seed of ``random`` in the bench; None: ``HOTLINE_SEED`` if set, else a random one
-            (cocotb logs it).
+        seed: seed of ``random`` in the bench (cocotb logs it); None: ``HOTLINE_SEED`` if set, else
+            what ``seeds`` says.
+        seeds: ``zero``, ``random``, or ``both``, one run after the other.
         extra_sources: sources behind the list's (wrappers, assertions).
         extra_env: environment variables of the bench.
         build_args: further arguments for Verilator.
@@ -105,8 +107,10 @@ def run_bench(
         waves=waves,
         timescale=("1ns", "1ps"),
     )
-    if seed is None:
-        seed = int(os.environ.get("HOTLINE_SEED", random.SystemRandom().randrange(2**31)))
+    if seed is None and "HOTLINE_SEED" in os.environ:
+        seed = int(os.environ["HOTLINE_SEED"])
+    drawn = random.SystemRandom().randrange(1, 2**31)
+    chosen = {"zero": [0], "random": [drawn], "both": [0, drawn]}[seeds]
     environment = {"PYTHONWARNINGS": "ignore::DeprecationWarning", **(extra_env or {})}
     # The runner hands sys.path to the simulator as PYTHONPATH, whatever the environment says.
     for path in (str(BENCHES), str(ROOT / "host"), str(ROOT)):
@@ -114,32 +118,35 @@ def run_bench(
             sys.path.insert(0, path)
     results = build_dir / "results.xml"
     data = build_dir / "coverage.dat"
-    data.unlink(missing_ok=True)
-    try:
-        runner.test(
-            hdl_toplevel=toplevel,
-            test_module=["sim.time_zero", bench],
-            testcase=testcase,
-            test_filter=test_filter,
-            seed=seed,
-            build_dir=build_dir,
-            test_dir=build_dir,
-            results_xml=str(results),
-            extra_env=environment,
-            waves=waves,
-            plusargs=[
-                "+verilator+rand+reset+2",
-                f"+verilator+seed+{seed % 2**31 or 1}",
-                *plusargs,
-            ],
+    for each in chosen if seed is None else [seed]:
+        data.unlink(missing_ok=True)
+        try:
+            runner.test(
+                hdl_toplevel=toplevel,
+                test_module=["sim.time_zero", bench],
+                testcase=testcase,
+                test_filter=test_filter,
+                seed=each,
+                build_dir=build_dir,
+                test_dir=build_dir,
+                results_xml=str(results),
+                extra_env=environment,
+                waves=waves,
+                plusargs=[
+                    "+verilator+rand+reset+2",
+                    f"+verilator+seed+{each % 2**31 or 1}",
+                    *plusargs,
+                ],
+            )
+            ran, failed = get_results(results)
+        except (SystemExit, RuntimeError) as error:
+            # The runner exits, with 0 even, when the simulator died without results.
+            raise AssertionError(
+                f"{bench} on {toplevel} {parameters} failed; repeat it with HOTLINE_SEED={each}"
+            ) from error
+        if coverage:
+            name = f"{bench}-{key.hexdigest()[:10]}-{os.getpid()}-{time.monotonic_ns()}.dat"
+            shutil.copyfile(data, Path(coverage) / name)
+        assert ran > 0 and failed == 0, (
+            f"{bench}: {ran} tests ran, {failed} failed; repeat it with HOTLINE_SEED={each}"
         )
-        ran, failed = get_results(results)
-    except (SystemExit, RuntimeError) as error:
-        # The runner exits, with 0 even, when the simulator died without results.
-        raise AssertionError(
-            f"{bench} on {toplevel} {parameters} failed; repeat it with HOTLINE_SEED={seed}"
-        ) from error
-    if coverage:
-        name = f"{bench}-{key.hexdigest()[:10]}-{os.getpid()}-{time.monotonic_ns()}.dat"
-        shutil.copyfile(data, Path(coverage) / name)
-    assert ran > 0 and failed == 0, f"{bench}: {ran} tests ran, {failed} failed"

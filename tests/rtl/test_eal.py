@@ -40,6 +40,7 @@ def test_eal_wide() -> None:
             "dump_and_clear_rates",
         ],
         build_args=QUICK_BUILD,
+        seeds="random",
     )
 
 

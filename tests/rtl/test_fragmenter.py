@@ -29,10 +29,12 @@ def _wide() -> dict[str, int]:
 FAST_BUILD = ("-CFLAGS", "-O0")
 
 
-@pytest.mark.parametrize("parameters", [_tiny(), _wide()], ids=["tiny", "wide"])
-def test_fragmenter(parameters: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    ("parameters", "seeds"), [(_tiny(), "zero"), (_wide(), "random")], ids=["tiny", "wide"]
+)
+def test_fragmenter(parameters: dict[str, int], seeds: str) -> None:
     run_bench(
-        "hotline_fragmenter", "fragmenter", "cocotb_fragmenter", parameters,
+        "hotline_fragmenter", "fragmenter", "cocotb_fragmenter", parameters, seeds=seeds,
         build_args=FAST_BUILD,
     )  # fmt: skip
 

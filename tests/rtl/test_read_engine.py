@@ -22,9 +22,11 @@ SMALLEST = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("parameters", [NARROW, WIDE], ids=["narrow", "wide"])
-def test_read_engine(parameters: dict[str, int]) -> None:
-    run_bench("hotline_read_engine", "common", "cocotb_read_engine", parameters)
+@pytest.mark.parametrize(
+    ("parameters", "seeds"), [(NARROW, "zero"), (WIDE, "random")], ids=["narrow", "wide"]
+)
+def test_read_engine(parameters: dict[str, int], seeds: str) -> None:
+    run_bench("hotline_read_engine", "common", "cocotb_read_engine", parameters, seeds=seeds)
 
 
 @pytest.mark.slow
@@ -37,4 +39,5 @@ def test_read_engine_long(parameters: dict[str, int]) -> None:
         "cocotb_read_engine",
         parameters,
         extra_env={"HOTLINE_EFFORT": "5"},
+        seeds="random",
     )
