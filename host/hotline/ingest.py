@@ -56,9 +56,11 @@ def ingest(
     Args:
         group: tables and features.
         features: a mapping from feature name to ids, or an object like torchrec's
-            KeyedJaggedTensor (``keys()``, ``values()``, ``lengths()``). Ids are an array [samples]
-            or [samples, lookups], a ``Jagged``, or a tuple (values, lengths or offsets), which
-            are told apart by ``samples``. Features of other groups may be there and are ignored.
+            KeyedJaggedTensor (``keys()``, ``values()``, ``lengths()``), or, if every feature has
+            one lookup, an array [samples, features] in the group's order. Ids of a feature are an
+            array [samples] or [samples, lookups], a ``Jagged``, or a tuple (values, lengths or
+            offsets), which are told apart by ``samples``. Features of other groups may be there
+            and are ignored.
         samples: number of samples; needed only if no input tells it.
         out_ids: where the row ids go (a buffer of a device); default: a new array.
         out_offsets: where the offsets go, if the group is jagged.
@@ -114,22 +116,52 @@ def describe(group: Group, features: Any, samples: int | None = None) -> Describ
     """Checks the shapes of a mini-batch, not its ids; arguments and errors as of ``ingest``."""
     if not group.features:
         raise DataError("the group has no features")
+    if hasattr(features, "ndim"):
+        return _describe_matrix(group, features, samples)
     given = _by_name(group, features)
     samples = _samples(group, given, samples)
     table = np.zeros(len(group.features), dtype=native.FEATURE)
     keep: list[Array] = []
     total = pinned = 0
     rows = {known.name: known.rows for known in group.tables}
+    bases = group.bases
     for entry, feature in zip(table, group.features, strict=True):
         lookups = _describe(entry, feature, given[feature.name], samples, keep)
         entry["rows"] = rows[feature.table]
-        entry["base"] = group.bases[feature.table]
+        entry["base"] = bases[feature.table]
         total += lookups
         # A table is pinned as a whole.
         pinned += lookups if entry["base"] < group.pinned_rows else 0
     if total > np.iinfo(np.uint32).max:
         raise DataError(f"{total} lookups in one mini-batch; make it smaller")
     return Described(table, samples, total, pinned, tuple(keep))
+
+
+def _describe_matrix(group: Group, features: Any, samples: int | None) -> Described:
+    """``describe`` for one array [samples, features]; a tenth of the time of 26 arrays."""
+    matrix = _array("features", features)
+    count = len(group.features)
+    if matrix.ndim != 2 or matrix.shape[1] != count or group.lookups_per_sample != count:
+        raise DataError(
+            f"features: an array is [samples, {count}], one id for each feature in the group's "
+            f"order, not {list(matrix.shape)}; give a mapping where features have other numbers "
+            "of lookups"
+        )
+    if samples not in (None, len(matrix)):
+        raise DataError(f"features: has {len(matrix)} samples, `samples` says {samples}")
+    table = np.zeros(count, dtype=native.FEATURE)
+    step = matrix.strides[1]
+    address = native.pointer(matrix) + step * np.arange(count, dtype=np.int64)
+    table["values"] = address.astype(np.uint64)
+    table["sample_stride"], table["lookup_stride"] = matrix.strides[0], step
+    table["lookups"] = table["required"] = 1
+    table["kind"] = native.KINDS[matrix.dtype]
+    rows = {known.name: known.rows for known in group.tables}
+    table["rows"] = [rows[feature.table] for feature in group.features]
+    bases = group.bases
+    table["base"] = [bases[feature.table] for feature in group.features]
+    pinned = int((table["base"] < group.pinned_rows).sum()) * len(matrix)
+    return Described(table, len(matrix), matrix.size, pinned, (matrix,))
 
 
 def _by_name(group: Group, features: Any) -> dict[str, Any]:

@@ -344,3 +344,22 @@ def test_features_of_one_table_share_its_rows_and_row_ids_reach_the_top() -> Non
         with pytest.raises(IngestError) as caught:
             ingest(whole, {"x": top + dtype(1)})
         assert (caught.value.sample, caught.value.value) == (1, 2**32 - 2)
+
+
+def test_one_array_for_all_features() -> None:
+    made = group(("middle", 1), ("small", 1), ("large", 1))
+    ids = np.array([[5, 1, 7], [499, 9, 999_999]])
+    expected = ingest(made, {f"f{n}": ids[:, n] for n in range(3)})
+    for array in (ids, ids.astype(np.int32), np.asfortranarray(ids), torch.from_numpy(ids)):
+        batch = ingest(made, array)
+        np.testing.assert_array_equal(batch.ids, expected.ids)
+        assert batch.samples == 2 and batch.pinned_lookups == expected.pinned_lookups
+    with pytest.raises(IngestError) as caught:
+        ingest(made, ids + np.array([[0, 0, 0], [0, 1, 0]]))
+    assert (caught.value.feature, caught.value.sample, caught.value.value) == ("f1", 1, 10)
+    with pytest.raises(DataError, match=r"\[samples, 3\]"):
+        ingest(made, ids[:, :2])
+    with pytest.raises(DataError, match="samples"):
+        ingest(made, ids, samples=3)
+    with pytest.raises(DataError, match="mapping"):
+        ingest(group(("middle", 2), ("small", 1)), ids)

@@ -16,15 +16,14 @@ from __future__ import annotations
 
 import csv
 import itertools
-import json
-import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from hotline.bench.output import append_json
 from hotline.bench.traffic import DIM
 from hotline.codes import Policy
 from hotline.data.synthetic import Synthetic
@@ -200,22 +199,12 @@ def run(
                         learned=int(source.learn.size),
                     )
                 )
-                if json_path is not None:
-                    _append(json_path, results[-1])
+                append_json(json_path, results[-1])
     if markdown is not None:
         markdown.write_text(as_markdown(results), encoding="utf-8")
     if table:
         _print(results)
     return results
-
-
-def _append(json_path: str | Path, result: Result) -> None:
-    line = json.dumps(asdict(result)) + "\n"
-    if str(json_path) == "-":
-        sys.stdout.write(line)
-    else:
-        with Path(json_path).open("a", encoding="utf-8") as file:
-            file.write(line)
 
 
 TITLES = {

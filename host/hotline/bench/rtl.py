@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import fnmatch
 import itertools
-import json
 import logging
 import sys
 import time
@@ -39,6 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hotline import reference
+from hotline.bench.output import append_json
 from hotline.bench.traffic import BATCHES, Traffic, traffic
 from hotline.config import KernelConfig, kernel_config
 from hotline.device.base import Completion, Fragment, Gather, Handle, Job, Learn, Load, Scatter
@@ -169,24 +169,12 @@ def run(
                     step(case, 0)
                     result = _Measurement(device, case, jobs, verify, seed).run()
                     results.append(result)
-                    _append(json_path, result)
+                    append_json(json_path, result)
                     step(case, 1)
     results.sort(key=lambda result: chosen.index(result.case))
     if table:
         _print(results)
     return results
-
-
-def _append(json_path: str | Path | None, result: Result) -> None:
-    if json_path is None:
-        return
-    line = json.dumps(asdict(result), sort_keys=False) + "\n"
-    if str(json_path) == "-":
-        sys.stdout.write(line)
-        sys.stdout.flush()
-    else:
-        with Path(json_path).open("a", encoding="utf-8") as file:
-            file.write(line)
 
 
 # ------------------------------------------------------------------------------------- measurement

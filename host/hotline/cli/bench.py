@@ -128,5 +128,58 @@ def hotset(
     run(files or (), json, batches=batches, seed=seed, markdown=markdown)
 
 
+def host(
+    traffic: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ZIPF]...",
+            help="Ranges of Zipf exponents: 1.05-1.2 and 0.7-0.9; none: both.",
+            show_default=False,
+        ),
+    ] = None,
+    json: JsonOption = None,
+    variants: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="Only these variants.", show_default=False),
+    ] = None,
+    repetitions: Annotated[int, typer.Option(min=1, help="Mini-batches per variant.")] = 25,
+    rows_max: Annotated[
+        int | None,
+        typer.Option(min=1, help="Cap on the rows of a table, where 3 GB of memory are too much."),
+    ] = None,
+    wait: Annotated[
+        float, typer.Option(min=0, help="Longest wait for a quiet machine, in seconds.")
+    ] = 1.0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the traffic.")] = 0,
+    debug: DebugOption = False,
+) -> None:
+    """Time the fragmentation job on the host, beside what one would use without Hotline.
+
+    Mini-batches of 4,096 samples with 26 raw ids over the Criteo Kaggle tables: our native code,
+    NumPy, torch, a plain C++ loop, and numba and FBGEMM where they are installed (pip install numba
+    fbgemm-gpu-cpu). All are checked to be right, run on one thread and take turns. Also LEARN, and
+    GATHER and SCATTER of random rows against a bare loop.
+
+    Examples:
+
+      hotline bench host
+      hotline bench host 1.05-1.2 --variants hotline-cpu,cpp-bitmap --json out.jsonl
+      hotline bench host --rows-max 20000 --repetitions 3      a quick try
+    """
+    from hotline.bench.host import ZIPF, run
+
+    _check_writable("--json", json)
+    run(
+        traffic or tuple(ZIPF),
+        json,
+        variants=variants.split(",") if variants else None,
+        repetitions=repetitions,
+        rows_max=rows_max,
+        wait_s=wait,
+        seed=seed,
+    )
+
+
+bench.command("host", help=help_text(host))(host)
 bench.command("hotset", help=help_text(hotset))(hotset)
 bench.command("rtl", help=help_text(rtl))(rtl)

@@ -327,6 +327,10 @@ class Tracker {
     }
   }
 
+  void prefetch(uint32_t row) const {
+    __builtin_prefetch(table_.data() + ((row * 0x9E3779B1u >> 7) & mask_), 1);
+  }
+
   void put(uint32_t place, uint32_t row, uint32_t position) { table_[place] = {job_, row, position}; }
 
  private:
@@ -387,6 +391,38 @@ bool rebase_column(const Column& column, int64_t first, int64_t count, uint32_t*
       return rebase<uint32_t>(values, column.stride, count, column.rows, column.base, out);
     default:
       return rebase<int64_t>(values, column.stride, count, column.rows, column.base, out);
+  }
+}
+
+template <typename T>
+inline bool rebase_twice(const char* values, int64_t stride, int64_t count, uint64_t rows,
+                         uint32_t base, int64_t width, uint32_t* ids, uint32_t* out) {
+  bool good = true;
+  for (int64_t i = 0; i < count; ++i) {
+    const T value = *reinterpret_cast<const T*>(values + i * stride);
+    const uint64_t id = static_cast<uint64_t>(static_cast<int64_t>(value));
+    good &= id < rows;
+    ids[i * width] = out[i * width] = base + static_cast<uint32_t>(id);
+  }
+  return good;
+}
+
+/// A column of a pinned table: the row id is the index.
+bool rebase_pinned(const Column& column, int64_t first, int64_t count, int64_t width,
+                   uint32_t* ids, uint32_t* out) {
+  const char* values = column.values + first * column.stride;
+  ids += column.number;
+  out += column.number;
+  switch (column.kind) {
+    case kInt32:
+      return rebase_twice<int32_t>(values, column.stride, count, column.rows, column.base, width,
+                                   ids, out);
+    case kUint32:
+      return rebase_twice<uint32_t>(values, column.stride, count, column.rows, column.base, width,
+                                    ids, out);
+    default:
+      return rebase_twice<int64_t>(values, column.stride, count, column.rows, column.base, width,
+                                   ids, out);
   }
 }
 
@@ -481,11 +517,7 @@ bool find_slots_of_columns(Fragmenter& owner, const std::vector<Column>& pinned,
       }
     }
     for (const Column& column : pinned) {
-      if (!rebase_column(column, first, count, rows)) return false;
-      for (int64_t i = 0; i < count; ++i) {
-        block_ids[i * width + column.number] = rows[i];
-        block_out[i * width + column.number] = rows[i];
-      }
+      if (!rebase_pinned(column, first, count, width, block_ids, block_out)) return false;
     }
     uint64_t cold[kBlock] = {};
     for (size_t c = 0; c < looked.size(); ++c) {
@@ -525,6 +557,7 @@ HotlineResult walk_samples(Fragmenter& owner, const HotlineFragment& job, const 
       (job.offsets[0] != 0 || (last_entry == 0 && job.offsets[0] != job.lookups))) {
     return bad(kOffset, 0, 0, job.offsets[0]);
   }
+  constexpr int64_t kAhead = 12;
   const uint32_t* next = owner.cold.data();  // the next cold lookup
   const uint32_t* const end = next + slots.cold;
   uint32_t cold = 0;  // positions given to the samples before
@@ -551,6 +584,7 @@ HotlineResult walk_samples(Fragmenter& owner, const HotlineFragment& job, const 
     const int64_t stop = std::min(last, slots.bad);
     uint32_t added = cold;
     for (; next != end && *next < stop; ++next) {
+      if (end - next > kAhead) tracker.prefetch(job.ids[next[kAhead]]);
       const uint32_t row = job.ids[*next];
       uint32_t place;
       const uint32_t position = tracker.find(row, added, place);
@@ -595,6 +629,37 @@ HotlineResult walk_samples(Fragmenter& owner, const HotlineFragment& job, const 
   }
   result.eal = result.lookups - result.pinned - result.cold;
   return result;
+}
+
+/// Where the records are.
+struct Store {
+  const uint64_t* segments;
+  int32_t shift;
+  int64_t record_bytes;
+
+  uint8_t* operator[](uint32_t row) const {
+    const uint64_t segment = segments[static_cast<uint64_t>(row) >> shift];
+    const uint64_t low = (uint64_t{1} << shift) - 1;
+    return reinterpret_cast<uint8_t*>(segment) + static_cast<int64_t>(row & low) * record_bytes;
+  }
+};
+
+/// Copies records to the store or from it; kBytes: their size, 0: any.
+template <bool kScatter, int64_t kBytes>
+void copy(const uint32_t* ids, int64_t count, const Store& store, uint8_t* records) {
+  constexpr int64_t kAhead = 32;
+  const int64_t bytes = kBytes != 0 ? kBytes : store.record_bytes;
+  for (int64_t i = 0; i < count; ++i) {
+    if (i + kAhead < count) {
+      const uint8_t* later = store[ids[i + kAhead]];
+      for (int64_t byte = 0; byte < bytes; byte += 64) {
+        __builtin_prefetch(later + byte, kScatter ? 1 : 0);
+      }
+    }
+    uint8_t* there = store[ids[i]];
+    uint8_t* here = records + i * bytes;
+    std::memcpy(kScatter ? there : here, kScatter ? here : there, static_cast<size_t>(bytes));
+  }
 }
 
 }  // namespace
@@ -775,34 +840,16 @@ int32_t hotline_fragmenter_fragment_features(void* fragmenter, const HotlineFeat
 void hotline_move(const uint32_t* ids, int64_t count, uint32_t rows, uint64_t* segments,
                   int32_t shift, int64_t record_bytes, uint8_t* records, int32_t scatter,
                   HotlineResult* result) {
-  constexpr int64_t kAhead = 24;
   const int64_t good = first_bad(ids, count, rows);
   *result = good < count ? bad(kRowId, 0, good, ids[good]) : HotlineResult{};
   if (good < count && scatter == 0) return;
-  const uint64_t low = (uint64_t{1} << shift) - 1;
-  auto place = [=](uint32_t row) {
-    return reinterpret_cast<uint8_t*>(segments[static_cast<uint64_t>(row) >> shift]) +
-           static_cast<int64_t>(row & low) * record_bytes;
-  };
-  for (int64_t i = 0; i < good; ++i) {
-    if (i + kAhead < good) {
-      const uint8_t* later = place(ids[i + kAhead]);
-      for (int64_t byte = 0; byte < record_bytes; byte += 64) {
-        if (scatter != 0) {
-          __builtin_prefetch(later + byte, 1);
-        } else {
-          __builtin_prefetch(later + byte, 0);
-        }
-      }
-    }
-    uint8_t* there = place(ids[i]);
-    uint8_t* here = records + i * record_bytes;
-    if (record_bytes == 64) {
-      std::memcpy(scatter != 0 ? there : here, scatter != 0 ? here : there, 64);
-    } else {
-      std::memcpy(scatter != 0 ? there : here, scatter != 0 ? here : there,
-                  static_cast<size_t>(record_bytes));
-    }
+  const Store store{segments, shift, record_bytes};
+  if (scatter != 0) {
+    record_bytes == 64 ? copy<true, 64>(ids, good, store, records)
+                       : copy<true, 0>(ids, good, store, records);
+  } else {
+    record_bytes == 64 ? copy<false, 64>(ids, good, store, records)
+                       : copy<false, 0>(ids, good, store, records);
   }
   result->lookups = static_cast<uint32_t>(good);
 }
