@@ -29,10 +29,13 @@
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 #define HOTLINE_AVX2 1
-// One build runs everywhere: the loader picks the clone that the processor has.
-#define HOTLINE_CLONES __attribute__((target_clones("avx2", "default")))
 #else
 #define HOTLINE_AVX2 0
+#endif
+// One build runs everywhere: the loader of glibc picks the clone that the processor has.
+#if HOTLINE_AVX2 && defined(__GLIBC__) && (!defined(__clang__) || __clang_major__ >= 14)
+#define HOTLINE_CLONES __attribute__((target_clones("avx2", "default")))
+#else
 #define HOTLINE_CLONES
 #endif
 
