@@ -11,7 +11,7 @@ a constant exchanged, an assignment left out. A sample of them, spread over all 
 one copy of the sources, each behind ``hotline_mutant_pkg::Selected``, which the plusarg
 ``+mutant=<number>`` sets; so everything is compiled once. Each mutant is run against
 
-1. ``soak``: short rounds of `sim.soak` in a forked process,
+1. ``soak`` and ``wide``: short rounds of `sim.soak` on a 64-bit and a 512-bit device, forked,
 2. ``system``: the system tests, in a forked process,
 3. ``bench``: the cocotb benches of its module,
 
@@ -47,7 +47,7 @@ BUILD = ROOT / "build" / "mutate"
 EQUIVALENT = ROOT / "sim" / "mutants.equivalent"
 KILLED_LEAST = 95.0
 """Least share of killed mutants, equivalent ones left out, in percent."""
-CONFIG = "tiny"
+CONFIGS = {"soak": "tiny", "wide": "wide"}
 SOAK_ROUNDS = range(12)
 SOAK_SECONDS, SYSTEM_SECONDS, BENCH_SECONDS = 60, 400, 600
 
@@ -359,9 +359,9 @@ def _forked(work: Callable[[], bool], seconds: float, log: Path) -> str:
     return "timeout"
 
 
-def _soak() -> bool:
-    for number in SOAK_ROUNDS:
-        soak.Round(soak.configuration(CONFIG), 0, number, check=True, short=True).run()
+def _soak(config: str) -> bool:
+    for number in SOAK_ROUNDS if config == "tiny" else SOAK_ROUNDS[:6]:
+        soak.Round(soak.configuration(config), 0, number, check=True, short=True).run()
     return True
 
 
@@ -374,7 +374,7 @@ def _system() -> bool:
     return pytest.main([*options, "-k", chosen, "--rootdir", str(ROOT), *tests]) == 0
 
 
-def _bench(mutant: Mutant, tree: Path) -> str:
+def _bench(mutant: Mutant) -> str:
     """The cocotb benches of its module, in processes of their own."""
     stem = Path(mutant.file).stem
     names = next((names for pattern, names in BENCHES if re.fullmatch(pattern, stem)), ())
@@ -419,7 +419,7 @@ class Run:
     mutants: list[Mutant]
     tree: Path
     state: Path
-    tiers: tuple[str, ...] = ("soak", "system", "bench")
+    tiers: tuple[str, ...] = ("soak", "wide", "system", "bench")
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     passed: dict[str, set[str]] = field(default_factory=dict)
     """Tests that a survivor of an earlier run has behind it."""
@@ -432,16 +432,15 @@ class Run:
         os.environ["HOTLINE_BENCH_ARGS"] = "-Wno-fatal -Wno-lint -Wno-style -CFLAGS -O0"
         os.environ["HOTLINE_SEED"] = "0"
         os.environ["COCOTB_MAX_FAILURES"] = "1"
-        library = simbuild.build(
-            soak.configuration(CONFIG), simbuild.BuildOptions(check=True)
-        )  # once; the forked processes do not look again
-        simbuild.build = lambda config, options=None: library
+        check = simbuild.BuildOptions(check=True)
+        configs = {CONFIGS.get(tier, "tiny") for tier in self.tiers}
+        libraries = {name: simbuild.build(soak.configuration(name), check) for name in configs}
+        # The forked processes do not look for them again.
+        simbuild.build = lambda config, options=None: libraries[config.name]
         self._select(0)
-        for name, work in (("soak", _soak), ("system", _system)):
-            if name in self.tiers:
-                log = BUILD / f"{name}.log"
-                if _forked(work, SYSTEM_SECONDS, log) != "survived":
-                    raise SystemExit(f"{name} fails without a mutant: {log}")
+        for tier in self.tiers:
+            if tier != "bench" and self._run_tier(tier, self.mutants[0]) != "survived":
+                raise SystemExit(f"{tier} fails without a mutant: {BUILD / tier}.log")
 
     @staticmethod
     def _select(number: int) -> None:
@@ -486,18 +485,22 @@ class Run:
                     flush=True,
                 )
 
+    @staticmethod
+    def _run_tier(tier: str, mutant: Mutant) -> str:
+        log = BUILD / f"{tier}.log"
+        if tier in CONFIGS:
+            return _forked(lambda: _soak(CONFIGS[tier]), SOAK_SECONDS, log)
+        if tier == "system":
+            return _forked(_system, SYSTEM_SECONDS, log)
+        return _bench(mutant)
+
     def _try(self, number: int, mutant: Mutant) -> Outcome:
         self._select(number)
         began = time.monotonic()
         for tier in self.tiers:
             if tier in self.passed.get(mutant.key, ()):
                 continue
-            if tier == "soak":
-                result = _forked(_soak, SOAK_SECONDS, BUILD / "soak.log")
-            elif tier == "system":
-                result = _forked(_system, SYSTEM_SECONDS, BUILD / "system.log")
-            else:
-                result = _bench(mutant, self.tree)
+            result = self._run_tier(tier, mutant)
             if result != "survived":
                 return Outcome(mutant, result, tier, time.monotonic() - began)
         return Outcome(mutant, "survived", "", time.monotonic() - began)
@@ -507,7 +510,7 @@ class Run:
 
 
 def read_equivalent(path: Path) -> dict[str, str]:
-    """Reads ``file | before => after | reason`` lines; returns reasons by the first two.
+    """Reads ``key | place and change | reason`` lines; returns reasons by the mutant's key.
 
     Raises:
         ValueError: a line has another form.
@@ -517,9 +520,9 @@ def read_equivalent(path: Path) -> dict[str, str]:
         if not line.strip() or line.startswith("#"):
             continue
         parts = [part.strip() for part in line.split(" | ")]
-        if len(parts) != 3 or " => " not in parts[1] or not all(parts):
-            raise ValueError(f"{path}:{number}: is not 'file | before => after | reason'")
-        reasons[f"{parts[0]} | {parts[1]}"] = parts[2]
+        if len(parts) < 3 or not re.fullmatch("[0-9a-f]{8}", parts[0]) or not all(parts):
+            raise ValueError(f"{path}:{number}: is not 'key | place and change | reason'")
+        reasons[parts[0]] = parts[-1]
     return reasons
 
 
@@ -557,9 +560,8 @@ def summarise(outcomes: Sequence[Outcome], reasons: dict[str, str]) -> Summary:
     total, survivors, used = dict(empty), [], set()
     for outcome in outcomes:
         mutant, result = outcome.mutant, outcome.result
-        text = f"{mutant.file} | {mutant.before} => {mutant.after}"
-        if result == "survived" and text in reasons:
-            used.add(text)
+        if result == "survived" and mutant.key in reasons:
+            used.add(mutant.key)
             result = "equivalent"
         elif result == "survived":
             survivors.append(mutant)
@@ -575,7 +577,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=300, help="mutants in the sample, about")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--module", default="", help="only modules whose name has this pattern")
-    parser.add_argument("--tiers", default="soak,system,bench", help="tests to run")
+    parser.add_argument("--tiers", default="soak,wide,system,bench", help="tests to run")
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after this time")
     parser.add_argument("--list", action="store_true", help="list the sample and end")
     parser.add_argument("--report", action="store_true", help="of the outcomes that are there")

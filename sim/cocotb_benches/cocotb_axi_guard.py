@@ -150,6 +150,21 @@ async def never_more_outstanding_than_allowed(dut: Any) -> None:
 
 
 @cocotb.test(timeout_time=200, timeout_unit="us")
+async def address_and_data_do_not_wait_for_each_other(dut: Any) -> None:
+    """A memory may take an address only with its data, or the data only behind the address."""
+    tb = await start(dut)
+    for held, offered in (("aw", "w"), ("w", "aw")):
+        tb.memory.hold.add(held)
+        writes = [tb.master.write(BASE + i * 64, bytes(64)) for i in range(3)]
+        await ClockCycles(dut.clk_i, 200)
+        assert int(getattr(dut, f"m_{held}_valid_o").value) == 1
+        taken = tb.memory.checker.busy[offered]
+        assert taken > 0 or int(getattr(dut, f"m_{offered}_valid_o").value) == 1
+        tb.memory.hold.clear()
+        await tb.master.wait(*writes)
+
+
+@cocotb.test(timeout_time=200, timeout_unit="us")
 async def ready_stuck_low(dut: Any) -> None:
     """The master takes nothing for long; nothing is lost when it goes on."""
     tb = await start(dut)

@@ -77,11 +77,10 @@ def test_summary_of_mutants() -> None:
         mutate.Outcome(second, "survived", "", 1.0),
         mutate.Outcome(third, "timeout", "soak", 1.0),
     ]
-    summary = mutate.summarise(outcomes, {"blink.sv | no => where": "never"})
+    summary = mutate.summarise(outcomes, {"01234567": "never"})
     assert summary.percent == pytest.approx(200 / 3)
-    assert summary.survivors == [second] and summary.unused == ["blink.sv | no => where"]
-    reasons = {f"blink.sv | {second.before} => {second.after}": "cannot be seen"}
-    summary = mutate.summarise(outcomes, reasons)
+    assert summary.survivors == [second] and summary.unused == ["01234567"]
+    summary = mutate.summarise(outcomes, {second.key: "cannot be seen"})
     assert summary.percent == 100 and not summary.survivors and not summary.unused
 
 

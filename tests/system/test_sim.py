@@ -673,6 +673,22 @@ def test_latency_of_the_memory_is_seen(checked: SimDevice) -> None:
     assert cycles[1] - cycles[0] == 100  # ids; the record's response comes after `cycles` ends
 
 
+@pytest.mark.parametrize("channel", ["read_bandwidth", "write_bandwidth"])
+def test_stalls_say_what_the_memory_cost(checked: SimDevice, channel: str) -> None:
+    buffers = Buffers(checked, count=1200)
+    operations = [Operation.FRAGMENT, Operation.GATHER, Operation.SCATTER]
+    operations += [Operation.LEARN] if channel == "read_bandwidth" else []
+    for operation in operations:
+        checked.set_memory(MemoryModel(read_latency=2, write_latency=2))
+        fast = checked.run(buffers.job(operation))
+        checked.set_memory(**{channel: 0.1})
+        slow = checked.run(buffers.job(operation))
+        lost = slow.cycles - fast.cycles
+        assert lost > fast.cycles, operation
+        assert 0.7 * lost < slow.stalls - fast.stalls < 1.1 * lost, operation
+        assert slow.stalls < slow.cycles and fast.stalls < fast.cycles
+
+
 def test_counters(checked: SimDevice) -> None:
     buffers = Buffers(checked, count=1000)
     before = checked.counters("gatherer")
