@@ -67,12 +67,12 @@ BENCHES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("hotline_word_packer", ("test_word_packer.py",)),
     ("hotline_read_engine", ("test_read_engine.py",)),
     ("hotline_write_engine", ("test_write_engine.py",)),
-    ("hotline_feistel", ("test_feistel.py", "test_eal.py")),
-    ("hotline_eal.*", ("test_eal.py",)),
-    ("hotline_cold_tracker", ("test_cold_tracker.py", "test_fragmenter.py")),
-    ("hotline_(splitter|sample_lengths)", ("test_splitter.py", "test_fragmenter.py")),
-    ("hotline_job_check", ("test_job_check.py", "test_shell.py")),
-    ("hotline_axi_guard", ("test_axi_guard.py", "test_shell.py")),
+    ("hotline_feistel", ("test_feistel.py", "test_eal.py::test_eal")),
+    ("hotline_eal.*", ("test_eal.py::test_eal",)),
+    ("hotline_cold_tracker", ("test_cold_tracker.py",)),
+    ("hotline_(splitter|sample_lengths)", ("test_splitter.py",)),
+    ("hotline_job_check", ("test_job_check.py",)),
+    ("hotline_axi_guard", ("test_axi_guard.py",)),
     ("hotline_(gatherer|row_.*)", ("test_gatherer.py",)),
     ("hotline_(fragment.*|assembler|bounds_check|cold_picker|job_closer)", ("test_fragmenter.py",)),
     ("hotline_(shell|job_control|record_writer|axi_mux|stats)", ("test_shell.py",)),
@@ -379,7 +379,17 @@ def _bench(mutant: Mutant) -> str:
     stem = Path(mutant.file).stem
     names = next((names for pattern, names in BENCHES if re.fullmatch(pattern, stem)), ())
     for name in names:
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow"]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-x",
+            "-q",
+            "-m",
+            "not slow",
+            "-p",
+            "no:cacheprovider",
+        ]
         command += [f"tests/rtl/{name}"]
         with (BUILD / "bench.log").open("w") as log:
             process = subprocess.Popen(

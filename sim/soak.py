@@ -30,7 +30,6 @@ import numpy as np
 
 from hotline import reference
 from hotline.config import CONFIGS, KernelConfig, kernel_config
-from hotline.device.driver import DEFAULT_TIMEOUT
 from hotline.device.sim import MemoryModel, SimDevice, Waves
 from hotline.device.simbuild import build_id
 from hotline.device.transport import KERNELS
@@ -81,7 +80,8 @@ class Round:
         seed, number: everything random comes from these two.
         check: assertions of the RTL and random initial values (another build of the device).
         waves: path of a recording of all signals.
-        short: few cycles: small jobs, a near memory, an early time-out. For mutation tests.
+        short: few cycles: small jobs, a near memory, an early time-out, for mutation tests; else a
+            job may take an hour, as on a machine that does other things too.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Round:
             check=check,
             seed=int(self._random.integers(1 << 31)),
             waves=None if waves is None else Waves(waves),
-            timeout=5.0 if short else DEFAULT_TIMEOUT,
+            timeout=5.0 if short else 3600.0,
         )
 
     def _pick(self, *values: int, p: Sequence[float] | None = None) -> int:

@@ -686,7 +686,9 @@ def test_stalls_say_what_the_memory_cost(checked: SimDevice, channel: str) -> No
         lost = slow.cycles - fast.cycles
         assert lost > fast.cycles, operation
         assert 0.7 * lost < slow.stalls - fast.stalls < 1.1 * lost, operation
-        assert slow.stalls < slow.cycles and fast.stalls < fast.cycles
+        assert slow.stalls < slow.cycles
+        if operation is not Operation.LEARN:  # whose rate is the EAL's
+            assert fast.stalls < 0.5 * fast.cycles, operation
 
 
 def test_counters(checked: SimDevice) -> None:
