@@ -84,7 +84,14 @@ def test_traffic_is_what_its_name_says() -> None:
             assert batch.ids.size == 64 * 26
 
 
-@pytest.mark.parametrize("case", ["fragment/tiny/one-id", "small/zynq/criteo", "gather/tiny/128B"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "fragment/tiny/one-id",
+        "gather/tiny/128B",
+        pytest.param("small/zynq/criteo", marks=pytest.mark.slow),  # another simulator to build
+    ],
+)
 def test_a_case_runs(case: str, tmp_path: Path) -> None:
     (result,) = rtl.run([case], tmp_path / "out.jsonl", jobs=2, table=False)
     line = json.loads((tmp_path / "out.jsonl").read_text())
