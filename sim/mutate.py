@@ -368,7 +368,9 @@ def _soak(config: str) -> bool:
 def _system() -> bool:
     import pytest
 
-    chosen = "not waves and not zynq and not kv260 and not alveo and not reference"
+    chosen = "not waves and not zynq and not kv260 and not alveo and not reference and not cpu"
+    if os.environ.get("HOTLINE_MUTATE_TESTS"):
+        chosen = f"({chosen}) and ({os.environ['HOTLINE_MUTATE_TESTS']})"
     tests = [f"{ROOT}/tests/system/test_{name}.py" for name in ("sim", "jobs")]
     options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow"]
     return pytest.main([*options, "-k", chosen, "--rootdir", str(ROOT), *tests]) == 0
@@ -484,7 +486,11 @@ class Run:
                     "result": outcome.result,
                     "by": outcome.by,
                     "seconds": round(outcome.seconds, 2),
-                    "tiers": list(self.tiers),
+                    "tiers": [
+                        tier
+                        for tier in self.tiers
+                        if tier != "system" or not os.environ.get("HOTLINE_MUTATE_TESTS")
+                    ],
                 }
                 with self.state.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(entry) + "\n")
@@ -588,6 +594,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--module", default="", help="only modules whose name has this pattern")
     parser.add_argument("--tiers", default="soak,wide,system,bench", help="tests to run")
+    parser.add_argument("--tests", default="", help="only system tests of this -k expression")
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after this time")
     parser.add_argument("--list", action="store_true", help="list the sample and end")
     parser.add_argument("--report", action="store_true", help="of the outcomes that are there")
@@ -606,6 +613,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     state = BUILD / f"outcomes-{options.count}-{options.seed}.jsonl"
     if options.fresh:
         state.unlink(missing_ok=True)
+    os.environ["HOTLINE_MUTATE_TESTS"] = options.tests
     run = Run(mutants, BUILD / "tree", state, tuple(options.tiers.split(",")))
     run.resume()
     if not options.report:

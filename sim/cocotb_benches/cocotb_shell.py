@@ -669,6 +669,22 @@ async def abort_ends_accepted_jobs(dut: Any, takes_in_abort: bool) -> None:
         assert result["tag"] == job.tag
         assert (result["status"] == Status.ABORTED) == (status is not None)
         tb.expected_epoch = result["epoch"]
+    # The bit stays while two accepted jobs have no status, and while one has none.
+    core.hold_aborts = core.hold_results = True
+    pair = [tb.job(Operation.LEARN), tb.job(Operation.LEARN)]
+    for job in pair:
+        await host.start(job)
+    while len(core.jobs) < 2:
+        await RisingEdge(dut.clk_i)
+    await abort()
+    await ClockCycles(dut.clk_i, 100)
+    assert await host.read(reg.ABORT) == reg.ABORT_ABORT_MASK
+    core.hold_aborts = core.hold_results = False
+    for job in pair:
+        await host.until(reg.CONTROL_DONE_MASK, reg.CONTROL_DONE_MASK)
+        result = await host.finish()
+        assert (result["tag"], result["status"]) == (job.tag, Status.ABORTED)
+        tb.expected_epoch = result["epoch"]
     # A completion waits for the host, the next job has its result, a third is in the core.
     core.hold_results = False
     jobs = [tb.job(Operation.FRAGMENT) for _ in range(3)]

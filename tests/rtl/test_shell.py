@@ -12,9 +12,15 @@ from sim.runner import run_bench
 
 
 @pytest.mark.parametrize(
-    ("bus_bits", "sees_errors"), [(64, 1), pytest.param(512, 0, marks=pytest.mark.slow)]
+    ("bus_bits", "sees_errors", "tests"),
+    [
+        (64, 1, None),
+        (64, 0, "errors_of_the_core"),
+        pytest.param(512, 0, None, marks=pytest.mark.slow),
+    ],
+    ids=["narrow", "blind core", "wide, blind core"],
 )
-def test_shell(bus_bits: int, sees_errors: int) -> None:
+def test_shell(bus_bits: int, sees_errors: int, tests: str | None) -> None:
     config = kernel_config("tiny")
     parameters = {
         "Operations": sum(1 << operation for operation in FRAGMENTER),
@@ -30,4 +36,4 @@ def test_shell(bus_bits: int, sees_errors: int) -> None:
         "BuildId": 0x1234_ABCD,
         "CoreSeesErrors": sees_errors,
     }
-    run_bench("hotline_shell", "shell", "cocotb_shell", parameters)
+    run_bench("hotline_shell", "shell", "cocotb_shell", parameters, test_filter=tests)
