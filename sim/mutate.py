@@ -619,8 +619,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.report:
         run.prepare()
         run.run(time.monotonic() + 60 * options.minutes, re.compile(options.module))
-    summary = summarise(list(run.outcomes.values()), read_equivalent(EQUIVALENT))
-    complete = len(run.outcomes) == len(mutants)
+    # Whoever has not met all tests yet counts as a survivor.
+    known = {mutant.key: mutant for mutant in mutants}
+    open_ones = [
+        Outcome(known[key], "survived", "", 0.0)
+        for key in sorted(set(run.passed) - set(run.outcomes))
+    ]
+    outcomes = [*run.outcomes.values(), *open_ones]
+    summary = summarise(outcomes, read_equivalent(EQUIVALENT))
+    complete = len(outcomes) == len(mutants)
     if options.json:
         counts = summary.total | {"percent": round(summary.percent, 2), "of": len(mutants)}
         print(json.dumps(counts | {"survivors": [str(m) for m in summary.survivors]}))
