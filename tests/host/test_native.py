@@ -4,7 +4,11 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +18,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotline import native
-from hotline.codes import COUNTER_HIT, COUNTER_INSERT, COUNTER_VICTIM, Policy, Reason, Status
-from hotline.device.base import ENTRY
-from hotline.errors import ConfigError, HotlineError
+from hotline.codes import (
+    COUNTER_HIT,
+    COUNTER_INSERT,
+    COUNTER_VICTIM,
+    Operation,
+    Policy,
+    Reason,
+    Status,
+)
+from hotline.device.base import ENTRY, Completion
+from hotline.errors import ConfigError, HotlineError, IngestError
 from hotline.ingest import describe, ingest
-from hotline.native.kernels import NativeFragmenter
+from hotline.native.kernels import NativeFragmenter, Workers, move
 from hotline.reference import CONSTANTS, MULTIPLIERS, Eal
 from hotline.tables import FeatureConfig, Group, TableConfig
 
@@ -179,55 +191,169 @@ def test_ways_of_the_native_eal(ways: int) -> None:
     np.testing.assert_array_equal(entries[: done.lookups], expected)
 
 
+def _outputs(lookups: int, samples: int) -> dict[str, np.ndarray]:
+    sizes = (lookups, samples, samples, samples // 32 + 1, lookups)
+    names = ("indices", "popular", "nonpopular", "bitmap", "cold_rows")
+    return {name: np.zeros(n, np.uint32) for name, n in zip(names, sizes, strict=True)}
+
+
+def _same_outputs(done: Completion, one: dict[str, Any], other: dict[str, Any]) -> None:
+    counts = {
+        "indices": done.lookups,
+        "popular": done.popular,
+        "nonpopular": done.samples - done.popular,
+        "bitmap": done.samples // 32,
+        "cold_rows": done.cold_rows,
+    }
+    for name, count in counts.items():
+        np.testing.assert_array_equal(one[name][:count], other[name][:count])
+
+
+def _feature_ids(kind: str, features: Any, rows: dict[str, int], samples: int, rng: Any) -> Any:
+    """Input of a mini-batch: a matrix, arrays of any integer type and stride, or jagged."""
+    if kind == "matrix":
+        columns = [rng.integers(rows[f.table], size=samples) for f in features]
+        dtype = [np.int32, np.int64, np.uint32][samples % 3]
+        return np.stack(columns, axis=1).astype(dtype)
+    given: dict[str, Any] = {}
+    for number, feature in enumerate(features):
+        dtype = [np.int32, np.int64, np.uint32, np.uint64][number % 4]
+        if kind == "jagged":
+            lengths = rng.integers(4, size=samples)
+            ids = rng.integers(rows[feature.table], size=lengths.sum()).astype(dtype)
+            offsets = np.concatenate([[0], np.cumsum(lengths)])
+            given[feature.name] = (ids, lengths if number % 2 else offsets)
+        else:
+            ids = rng.integers(rows[feature.table], size=(samples, feature.lookups)).astype(dtype)
+            given[feature.name] = np.repeat(ids, 2, axis=1)[:, ::2] if number % 3 else ids
+    return given
+
+
+@pytest.mark.parametrize("kind", ["matrix", "arrays", "wide", "jagged"])
 @pytest.mark.parametrize("ways", [4, 16])
-@pytest.mark.parametrize("seed", range(6))
-def test_fragment_of_features_equals_ingest_and_fragment(ways: int, seed: int) -> None:
-    """Any integer type, strides, several lookups; pinned and other tables; overflow, bad ids."""
+@pytest.mark.parametrize(
+    ("seed", "samples", "threads"),
+    [(0, 1, 1), (1, 63, 2), (2, 64, 1), (3, 65, 3), (4, 200, 1), (5, 9001, 3), (6, 0, 2)],
+)
+def test_fragment_of_features_equals_ingest_and_fragment(
+    kind: str, ways: int, seed: int, samples: int, threads: int
+) -> None:
+    """Pinned and other tables, overflow, ids out of their tables; ``wide``: too many columns."""
     rng = np.random.default_rng(seed)
     tables = tuple(TableConfig(f"t{n}", int(rng.integers(3, 400)), 4) for n in range(9))
+    lookups = {"matrix": (1, 2), "arrays": (1, 4), "wide": (9, 12), "jagged": (1, 2)}[kind]
     features = tuple(
-        FeatureConfig(f"f{n}", f"t{rng.integers(9)}", int(rng.integers(1, 4))) for n in range(12)
+        FeatureConfig(
+            f"f{n}",
+            f"t{rng.integers(9)}",
+            None if kind == "jagged" else int(rng.integers(*lookups)),
+        )
+        for n in range(12)
     )
     group = Group(tables, features, pin_bytes=1000)
     rows = {table.name: table.rows for table in tables}
-    samples = [1, 63, 64, 65, 200, 131][seed]
-    given = {}
-    for number, feature in enumerate(features):
-        ids = rng.integers(rows[feature.table], size=(samples, feature.lookups))
-        ids = ids.astype([np.int32, np.int64, np.uint32, np.uint64][number % 4])
-        given[feature.name] = np.repeat(ids, 2, axis=1)[:, ::2] if number % 3 else ids
-    fragmenter = NativeFragmenter(8, ways, 2048)
+    given = _feature_ids(kind, features, rows, samples, rng)
+    fragmenter = NativeFragmenter(8, ways, 2048, threads)
     learnt = rng.integers(group.total_rows, size=300).astype(np.uint32)
     fragmenter.learn(learnt, group.total_rows, group.pinned_rows)
-    batch = ingest(group, given)
-    width = batch.ids.size // samples
-
-    def outputs() -> dict[str, np.ndarray]:
-        sizes = (batch.ids.size, samples, samples, samples // 32 + 1, batch.ids.size)
-        names = ("indices", "popular", "nonpopular", "bitmap", "cold_rows")
-        return {name: np.zeros(n, np.uint32) for name, n in zip(names, sizes, strict=True)}
-
-    shape = {"samples": samples, "total_rows": group.total_rows, "pinned_rows": group.pinned_rows}
+    batch = ingest(group, given, samples=samples)
+    described = describe(group, given, samples)
+    size = {"lookups": described.lookups, "samples": samples}
+    sample = {"lookups_per_sample": batch.lookups_per_sample or 0, "offsets": batch.offsets}
+    sample["bags"] = 0 if batch.offsets is None else len(features)
+    offsets = None if batch.offsets is None else np.zeros_like(batch.offsets)
     for limit in (2048, 40):
-        shape |= {"cold_base": 10_000, "cold_rows_max": limit}
-        expected, found, ids = outputs(), outputs(), np.zeros_like(batch.ids)
-        done = fragmenter.fragment(
-            batch.ids, **shape, **expected, lookups_max=width, lookups_per_sample=width
-        )
-        described = describe(group, given)
-        assert fragmenter.fragment_features(described.table, ids, **shape, **found) == done
-        np.testing.assert_array_equal(ids, batch.ids)
-        counts = {
-            "indices": done.lookups,
-            "popular": done.popular,
-            "nonpopular": done.samples - done.popular,
-            "bitmap": done.samples // 32,
-            "cold_rows": done.cold_rows,
+        shape = {
+            "total_rows": group.total_rows,
+            "pinned_rows": group.pinned_rows,
+            "cold_base": 10_000,
+            "cold_rows_max": limit,
+            "lookups_max": 1000,
         }
-        for name, count in counts.items():
-            np.testing.assert_array_equal(found[name][:count], expected[name][:count])
-    spoilt = dict(given)
-    spoilt["f7"] = given["f7"].copy()
-    spoilt["f7"][samples // 2, 0] = rows[features[7].table]
-    described = describe(group, spoilt)
-    assert fragmenter.fragment_features(described.table, ids, **shape, **found) is None
+        expected, found = (_outputs(batch.ids.size, samples) for _ in range(2))
+        done = fragmenter.fragment(batch.ids, samples=samples, **shape, **expected, **sample)
+        for ids in (np.zeros_like(batch.ids), None):
+            again = fragmenter.fragment_features(
+                described.table, ids=ids, offsets=offsets, **size, **shape, **found
+            )
+            assert again == done
+            _same_outputs(done, found, expected)
+            if ids is not None:
+                np.testing.assert_array_equal(ids, batch.ids)
+            if offsets is not None:
+                np.testing.assert_array_equal(offsets, batch.offsets)
+        assert limit == 2048 or samples < 63 or done.status is Status.COLD_OVERFLOW
+    for wrong in (rows[features[7].table], -1, -(1 << 63)) if samples else ():
+        if kind == "matrix":
+            spoilt = given.astype(np.int64)
+            spoilt[samples // 2, 7] = wrong
+        else:
+            spoilt = dict(given)
+            ids = np.array(given["f7"][0] if kind == "jagged" else given["f7"], dtype=np.int64)
+            if not ids.size:
+                continue
+            ids.reshape(-1)[ids.size // 2] = wrong
+            spoilt["f7"] = (ids, given["f7"][1]) if kind == "jagged" else ids
+        described = describe(group, spoilt, samples)
+        refused = fragmenter.fragment_features(
+            described.table, offsets=offsets, **size, **shape, **found
+        )
+        assert refused is None
+        with pytest.raises(IngestError, match="f7"):
+            ingest(group, spoilt, samples=samples)
+
+
+def test_threads_change_no_bit() -> None:
+    """Large jobs that several threads share; a job that ends early among them; then a child."""
+    rng = np.random.default_rng(3)
+    samples, width, total = 5000, 26, 300_000
+    ids = (rng.zipf(1.1, samples * width).astype(np.uint64) % total).astype(np.uint32)
+    results = []
+    store = rng.integers(256, size=(total, 128)).astype(np.uint8)
+    for threads in (1, 2, 5):
+        fragmenter = NativeFragmenter(256, 16, 40_000, threads)
+        fragmenter.learn(ids[: ids.size // 2], total, 100)
+        for limit, spoilt in ((40_000, None), (3_000, None), (40_000, 99_000), (40_000, 17)):
+            lookups = ids.copy()
+            if spoilt is not None:
+                lookups[spoilt] = total
+            out = _outputs(ids.size, samples)
+            done = fragmenter.fragment(
+                lookups,
+                samples=samples,
+                total_rows=total,
+                pinned_rows=100,
+                cold_base=5000,
+                cold_rows_max=limit,
+                lookups_max=width,
+                lookups_per_sample=width,
+                **out,
+            )
+            results.append((threads, done, out))
+        rows = out["cold_rows"]
+        records = np.zeros((rows.size, 128), np.uint8)
+        done = move(Operation.GATHER, rows, records, store, total, workers=Workers(threads))
+        assert done.lookups == rows.size
+        np.testing.assert_array_equal(records, store[rows])
+    for number, (_, done, out) in enumerate(results):
+        _, expected, first = results[number % 4]
+        assert done == expected
+        _same_outputs(done, out, first)
+    with pytest.raises(ConfigError, match="threads=0"):
+        NativeFragmenter(8, 16, 16, 0)
+
+
+def test_portable_code_equals_vector_code() -> None:
+    """The whole comparison of this file again where AVX2 is switched off."""
+    if platform.machine() != "x86_64" or os.environ.get("HOTLINE_PORTABLE"):
+        pytest.skip("this is the portable code")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    chosen = "ways_of or (features and 16)"
+    done = subprocess.run(
+        [*command, "-k", chosen],
+        env={**os.environ, "HOTLINE_PORTABLE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout[-2000:]

@@ -159,7 +159,6 @@ def ours(setting: Setting) -> Variant:
     """``fragment_features`` and GATHER."""
     group = setting.group
     lookups = BATCH * len(setting.bases)
-    ids = np.zeros(lookups, np.uint32)
     sizes = {"indices": lookups, "popular": BATCH, "nonpopular": BATCH, "cold_rows": lookups}
     out = {name: np.zeros(size, np.uint32) for name, size in sizes.items()}
     out["bitmap"] = np.zeros(BATCH // 32, np.uint32)
@@ -170,12 +169,15 @@ def ours(setting: Setting) -> Variant:
     def run(number: int) -> Output:
         done = setting.fragmenter.fragment_features(
             describe(group, setting.batches[number]).table,
-            ids,
+            lookups=lookups,
+            lookups_max=len(setting.bases),
             samples=BATCH,
             total_rows=group.total_rows,
             pinned_rows=group.pinned_rows,
             cold_base=setting.cold_base,
             cold_rows_max=COLD_ROWS,
+            ids=None,
+            offsets=None,
             **out,
         )
         assert done is not None and done.status is Status.OK

@@ -28,7 +28,7 @@ from hotline.device.base import (
 from hotline.device.host import HostDevice, flat
 from hotline.device.status import raise_for
 from hotline.errors import DeviceDead, DeviceTimeout
-from hotline.native.kernels import NativeFragmenter, move
+from hotline.native.kernels import NativeFragmenter, Workers, move
 
 TIMEOUT_S = 30.0
 """Longest wait for a job, unless told otherwise."""
@@ -71,7 +71,7 @@ class CpuDevice(HostDevice):
 
     Args:
         config: named hardware configuration or a ``KernelConfig``; any power of two of sets.
-        threads: threads that one large FRAGMENT may use.
+        threads: how many share one large FRAGMENT or GATHER.
         timeout: longest wait for a job, in seconds.
     """
 
@@ -81,6 +81,7 @@ class CpuDevice(HostDevice):
         super().__init__("cpu", config)
         shape = (self.config.eal_sets, self.config.eal_ways, self.config.cold_rows_max)
         self._fragmenter = NativeFragmenter(*shape, threads=threads)
+        self._movers = Workers(threads)
         self.timeout = timeout
         self._dead = False
         self._threads = {
@@ -172,5 +173,6 @@ class CpuDevice(HostDevice):
                     job.store,
                     arguments.total_rows,
                     arguments.segment_shift,
+                    self._movers,
                 )
         raise AssertionError(f"unreachable: {job}")

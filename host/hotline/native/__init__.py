@@ -68,6 +68,8 @@ def library() -> ctypes.CDLL:
         ("hotline_coalesce_sum_f64", None, [pointer, i64, i64, pointer, pointer, pointer]),
         ("hotline_sgd_f32", i64, [pointer, i64, i64, pointer, pointer, i64, ctypes.c_float]),
         ("hotline_sgd_f64", i64, [pointer, i64, i64, pointer, pointer, i64, ctypes.c_double]),
+        ("hotline_workers_new", pointer, [i32]),
+        ("hotline_workers_free", None, [pointer]),
         ("hotline_fragmenter_new", pointer, [i64, i32, i64]),
         ("hotline_fragmenter_free", None, [pointer]),
         ("hotline_fragmenter_clear", None, [pointer]),
@@ -83,9 +85,13 @@ def library() -> ctypes.CDLL:
         (
             "hotline_fragmenter_fragment_features",
             i32,
-            [pointer, pointer, i32, pointer, pointer, pointer],
+            [pointer, pointer, i32, pointer, pointer],
         ),
-        ("hotline_move", None, [pointer, i64, u32, pointer, i32, i64, pointer, i32, pointer]),
+        (
+            "hotline_move",
+            None,
+            [pointer, i64, u32, pointer, i32, i64, pointer, i32, pointer, pointer],
+        ),
     ):
         function = getattr(lib, name)
         function.restype, function.argtypes = result, arguments

@@ -11,14 +11,6 @@
 
 extern "C" {
 
-/// What was wrong, and where. `value` is the bit pattern of an int64_t (uint64_t for kUint64).
-struct HotlineIngestError {
-  int32_t code;
-  int32_t feature;
-  int64_t sample;
-  int64_t value;
-};
-
 enum HotlineIngestCode : int32_t {
   kOk = 0,
   kIdOutOfTable = 1,
@@ -94,11 +86,6 @@ int64_t ingest_fixed(const HotlineFeature* features, int32_t feature_count, int6
 
 extern "C" {
 
-/// Converts a mini-batch.
-///
-/// `ids` has room for all lookups. `offsets`, if not null, for samples * feature_count + 1 entries.
-/// Returns the number of lookups written, or -1 with `error` set to the first error in the order
-/// sample, feature, lookup.
 int64_t hotline_ingest(const HotlineFeature* features, int32_t feature_count, int64_t samples,
                        uint32_t* ids, uint32_t* offsets, int64_t* cursors,
                        HotlineIngestError* error) {

@@ -8,13 +8,17 @@
 // not pinned are listed, permuted together, their sets prefetched, then compared, so that the
 // memory's latency is paid once a chunk and not once a lookup.
 //
-// From the ids of the features (hotline_fragmenter_fragment_features) a block of samples is taken
-// feature by feature: what is pinned is only rebased, and a column of ids is converted and permuted
-// in vectors. FRAGMENT has two passes. The first finds the slots; lookups do not depend on one another, so it may
+// FRAGMENT has two passes. The first finds the slots; lookups do not depend on one another, so it may
 // run on several threads. The second walks over the samples in order and gives positions to cold
-// rows. What the first has found beyond the point where the job ends is not looked at.
+// rows; its work is that of the samples and of the cold lookups. What the first has found beyond the
+// point where the job ends is not looked at.
+//
+// From the ids of the features (hotline_fragmenter_fragment_features) the first pass takes blocks of
+// samples: all ids become row ids in vectors, which is all that pinned ones need, then each column
+// that must be looked up is permuted and prefetched, then compared.
 
 #include "ingest.hpp"
+#include "workers.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -23,9 +27,11 @@
 #include <exception>
 #include <memory>
 #include <new>
-#include <thread>
 #include <vector>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 #define HOTLINE_AVX2 1
@@ -64,8 +70,7 @@ struct HotlineFragment {
   int64_t lookups_per_sample;
   int64_t lookups_max;
   uint32_t total_rows, pinned_rows, cold_base, cold_rows_max;
-  int32_t threads;
-  int32_t reserved;
+  void* workers;  ///< of hotline_workers_new, or null: one thread
 };
 
 /// An entry of a LOAD or a DUMP.
@@ -123,6 +128,25 @@ int find_portable(const uint32_t* keys, int ways, uint32_t key) {
   return -1;
 }
 
+/// A lookup of a row that is not in the EAL.
+struct Cold {
+  uint32_t lookup, row;
+};
+
+/// Greatest of the row ids, 0 if there are none.
+HOTLINE_CLONES
+uint32_t greatest_of(const uint32_t* ids, int64_t count) {
+  uint32_t greatest = 0;
+  for (int64_t i = 0; i < count; ++i) greatest = std::max(greatest, ids[i]);
+  return greatest;
+}
+
+/// The first row id that is not below the total, or `count`.
+int64_t first_bad(const uint32_t* ids, int64_t count, uint32_t total) {
+  if (greatest_of(ids, count) < total) return count;
+  return std::find_if(ids, ids + count, [=](uint32_t row) { return row >= total; }) - ids;
+}
+
 #if HOTLINE_AVX2
 __attribute__((target("avx2"))) inline int find16(const uint32_t* keys, uint32_t key) {
   const __m256i wanted = _mm256_set1_epi32(static_cast<int>(key));
@@ -135,22 +159,24 @@ __attribute__((target("avx2"))) inline int find16(const uint32_t* keys, uint32_t
 }
 
 __attribute__((target("avx2"))) int64_t slots16(const uint32_t* keys, uint32_t set_mask,
-                                                const uint32_t* wanted, const uint32_t* where,
-                                                int64_t count, uint32_t pinned, uint32_t begin,
-                                                uint32_t* out, uint32_t* cold) {
+                                                const uint32_t* wanted, const uint32_t* rows,
+                                                const uint32_t* where, int64_t count,
+                                                uint32_t pinned, uint32_t begin, uint32_t* out,
+                                                Cold* cold) {
   int64_t found = 0;
   for (int64_t i = 0; i < count; ++i) {
     const uint32_t first = (wanted[i] & set_mask) * 16;
     const int way = find16(keys + first, wanted[i]);
     out[where[i]] = pinned + first + static_cast<uint32_t>(way);
-    cold[found] = begin + where[i];
+    cold[found] = {begin + where[i], rows[i]};
     found += way < 0;
   }
   return found;
 }
 
 bool has_avx2() {
-  static const bool found = __builtin_cpu_supports("avx2") != 0;
+  static const bool found =
+      __builtin_cpu_supports("avx2") != 0 && std::getenv("HOTLINE_PORTABLE") == nullptr;
   return found;
 }
 #endif
@@ -159,15 +185,28 @@ struct Free {
   void operator()(void* memory) const { std::free(memory); }
 };
 
+/// Memory for `count` numbers; a large one in large pages, since it is read at random.
+std::unique_ptr<uint32_t[], Free> aligned_words(int64_t count) {
+  constexpr size_t kLargePage = size_t{2} << 20;
+  const size_t bytes = static_cast<size_t>(count) * 4;
+  const size_t alignment = bytes >= kLargePage ? kLargePage : 64;
+  const size_t size = (bytes + alignment - 1) / alignment * alignment;
+  std::unique_ptr<uint32_t[], Free> words(
+      static_cast<uint32_t*>(std::aligned_alloc(alignment, size)));
+  if (words == nullptr) throw std::bad_alloc();
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+  if (size >= kLargePage) madvise(words.get(), size, MADV_HUGEPAGE);
+#endif
+  return words;
+}
+
 class Eal {
  public:
   Eal(int64_t sets, int ways)
       : ways_(ways), sets_(sets), entries_(sets * ways),
         mask_(static_cast<uint32_t>(sets - 1)), counters_(static_cast<size_t>(sets * ways)) {
     while ((int64_t{1} << set_bits_) < sets) ++set_bits_;
-    const size_t bytes = (static_cast<size_t>(entries_) * 4 + 63) / 64 * 64;
-    keys_.reset(static_cast<uint32_t*>(std::aligned_alloc(64, bytes)));
-    if (keys_ == nullptr) throw std::bad_alloc();
+    keys_ = aligned_words(entries_);
     clear();
   }
 
@@ -199,10 +238,10 @@ class Eal {
     int64_t pinned;  // pinned ones
   };
 
-  /// Slots of the lookups `start` ... `end` - 1, to `out` by number; the numbers of the cold ones, in
-  /// order, to `cold`, which has room for all and one more.
+  /// Slots of the lookups `start` ... `end` - 1, to `out` by number; the cold ones, in order, to
+  /// `cold`, which has room for all and one more.
   Found slots(const uint32_t* ids, int64_t start, int64_t end, uint32_t total, uint32_t pinned,
-              uint32_t* out, uint32_t* cold) const {
+              uint32_t* out, Cold* cold) const {
     uint32_t rows[kChunk], wanted[kChunk], where[kChunk];
     Found result{end, 0, 0};
     int64_t& bad = result.bad;
@@ -227,7 +266,7 @@ class Eal {
       for (int64_t i = 0; i < looked; ++i) prefetch(wanted[i]);
 #if HOTLINE_AVX2
       if (ways_ == 16 && has_avx2()) {
-        result.cold += slots16(keys_.get(), mask_, wanted, where, looked, pinned,
+        result.cold += slots16(keys_.get(), mask_, wanted, rows, where, looked, pinned,
                                static_cast<uint32_t>(begin), out + begin, cold + result.cold);
         continue;
       }
@@ -236,7 +275,7 @@ class Eal {
         const int64_t first = first_of(wanted[i]);
         const int way = find_portable(keys_.get() + first, ways_, wanted[i]);
         out[begin + where[i]] = pinned + static_cast<uint32_t>(first + way);
-        cold[result.cold] = static_cast<uint32_t>(begin + where[i]);
+        cold[result.cold] = {static_cast<uint32_t>(begin + where[i]), rows[i]};
         result.cold += way < 0;
       }
     }
@@ -303,53 +342,82 @@ class Eal {
   std::vector<uint8_t> counters_;
 };
 
-/// Positions of the cold rows of a job. A place of the table counts only in the job that has filled
-/// it, so that a new job begins with nothing to clear.
+/// Positions of the cold rows of a job, in a hash table that is as large as the job needs. Positions
+/// are numbered on from job to job: a place of a job before holds a number below those of this one,
+/// so that no job begins with clearing.
 class Tracker {
  public:
-  explicit Tracker(int64_t rows_max) {
-    int64_t size = 64;
-    while (size < 2 * rows_max) size *= 2;
-    table_.resize(static_cast<size_t>(size));
+  explicit Tracker(int64_t rows_max)
+      : rows_max_(rows_max), table_(static_cast<size_t>(size_for(rows_max))) {}
+
+  /// Begins a job with at most `lookups` cold lookups.
+  void begin(int64_t lookups) {
+    const int64_t size = size_for(std::min(lookups, rows_max_));
     mask_ = static_cast<uint32_t>(size - 1);
-  }
-
-  void begin() {
-    if (++job_ == 0) {
+    shift_ = 32 - __builtin_ctzll(static_cast<uint64_t>(size));
+    base_ += added_;
+    added_ = 0;
+    if (base_ + static_cast<uint64_t>(rows_max_) > 0xffffffff) {
       std::fill(table_.begin(), table_.end(), Place{});
-      job_ = 1;
+      base_ = 1;
     }
   }
 
-  /// Position of a row, or `next` if it is new, with the place where it belongs in `place`.
-  uint32_t find(uint32_t row, uint32_t next, uint32_t& place) const {
-    for (place = (row * 0x9E3779B1u >> 7) & mask_;; place = (place + 1) & mask_) {
+  /// Position of a row; that of the next new one if it is new, with its place in `place`.
+  uint32_t find(uint32_t row, uint32_t& place) const {
+    for (place = home(row);; place = (place + 1) & mask_) {
       const Place& found = table_[place];
-      if (found.job != job_) return next;
-      if (found.row == row) return found.position;
+      const uint32_t position = found.number - static_cast<uint32_t>(base_);
+      if (position >= added_) return added_;
+      if (found.row == row) return position;
     }
   }
 
-  void prefetch(uint32_t row) const {
-    __builtin_prefetch(table_.data() + ((row * 0x9E3779B1u >> 7) & mask_), 1);
-  }
+  void prefetch(uint32_t row) const { __builtin_prefetch(table_.data() + home(row), 1); }
 
-  void put(uint32_t place, uint32_t row, uint32_t position) { table_[place] = {job_, row, position}; }
+  /// Gives the next position to a row that `find` has not found.
+  void put(uint32_t place, uint32_t row) {
+    table_[place] = {row, static_cast<uint32_t>(base_) + added_++};
+  }
 
  private:
   struct Place {
-    uint32_t job = 0, row = 0, position = 0;
+    uint32_t row = 0, number = 0;
   };
+
+  static int64_t size_for(int64_t rows) {
+    int64_t size = 64;
+    while (size < 2 * rows) size *= 2;
+    return size;
+  }
+
+  uint32_t home(uint32_t row) const { return row * 0x9E3779B1u >> shift_; }
+
+  int64_t rows_max_;
   std::vector<Place> table_;
-  uint32_t mask_;
-  uint32_t job_ = 0;
+  uint32_t mask_ = 63;
+  int shift_ = 26;
+  uint64_t base_ = 1;
+  uint32_t added_ = 0;
 };
 
 struct Fragmenter {
   Fragmenter(int64_t sets, int ways, int64_t cold_rows_max) : eal(sets, ways), tracker(cold_rows_max) {}
   Eal eal;
   Tracker tracker;
-  std::vector<uint32_t> cold;  // scratch of FRAGMENT: numbers of the cold lookups
+  std::unique_ptr<Cold[]> cold;  // scratch of FRAGMENT
+  int64_t cold_room = 0;
+
+  /// Scratch for this many cold lookups; contents are undefined.
+  Cold* scratch(int64_t count) {
+    if (count > cold_room) {
+      cold.reset();
+      cold_room = 0;
+      cold.reset(new Cold[static_cast<size_t>(count)]);
+      cold_room = count;
+    }
+    return cold.get();
+  }
 };
 
 /// A column of the input: one lookup of a feature, of all samples.
@@ -362,70 +430,96 @@ struct Column {
   int32_t number;  // of the lookup in its sample
 };
 
+constexpr int64_t kBlock = 64;    // samples
+constexpr int64_t kColumns = 64;  // columns that are looked up, at most: bits of a word
+
+/// The ids of a mini-batch, if every sample has the same number of them, and how they are stored.
+struct Columns {
+  std::vector<Column> all;
+  std::vector<Column> looked;      // those whose tables are not pinned
+  std::vector<uint64_t> last;      // [all], last id of each table, and first row id, as vectors
+  std::vector<uint32_t> base;
+  bool matrix = false;  // the ids of a sample lie side by side
+
+  int64_t width() const { return static_cast<int64_t>(all.size()); }
+
+  /// To be called when `all` is complete.
+  void finish(uint32_t pinned_rows) {
+    matrix = !all.empty();
+    for (const Column& column : all) {
+      const int64_t size = column.kind == kInt32 || column.kind == kUint32 ? 4 : 8;
+      const Column& first = all.front();
+      matrix &= column.kind == first.kind && column.stride == first.stride &&
+                column.values == first.values + column.number * size;
+      if (column.base >= pinned_rows) looked.push_back(column);
+      last.push_back(column.rows - 1);
+      base.push_back(column.base);
+    }
+  }
+};
+
+/// Ids to row ids. Returns whether all are in the table; a negative one is not.
 template <typename T>
-inline bool rebase(const char* values, int64_t stride, int64_t count, uint64_t rows, uint32_t base,
+inline bool rebase(const char* values, int64_t stride, int64_t count, const Column& column,
                    uint32_t* out) {
-  bool good = true;
+  const uint64_t last = column.rows - 1;
+  const uint32_t base = column.base;
+  uint64_t signs = 0;  // of id and last - id: neither may be negative
   if (stride == sizeof(T)) {
-    const T* column = reinterpret_cast<const T*>(values);
+    const T* ids = reinterpret_cast<const T*>(values);
     for (int64_t i = 0; i < count; ++i) {
-      const uint64_t id = static_cast<uint64_t>(static_cast<int64_t>(column[i]));
-      good &= id < rows;
+      const uint64_t id = static_cast<uint64_t>(int64_t{ids[i]});
+      signs |= id | (last - id);
       out[i] = base + static_cast<uint32_t>(id);
     }
-    return good;
+    return signs >> 63 == 0;
   }
   for (int64_t i = 0; i < count; ++i) {
-    const T value = *reinterpret_cast<const T*>(values + i * stride);
-    const uint64_t id = static_cast<uint64_t>(static_cast<int64_t>(value));
-    good &= id < rows;
+    const uint64_t id = static_cast<uint64_t>(int64_t{*reinterpret_cast<const T*>(values + i * stride)});
+    signs |= id | (last - id);
     out[i] = base + static_cast<uint32_t>(id);
   }
-  return good;
+  return signs >> 63 == 0;
 }
 
 HOTLINE_CLONES
 bool rebase_column(const Column& column, int64_t first, int64_t count, uint32_t* out) {
   const char* values = column.values + first * column.stride;
   switch (column.kind) {
-    case kInt32:
-      return rebase<int32_t>(values, column.stride, count, column.rows, column.base, out);
-    case kUint32:
-      return rebase<uint32_t>(values, column.stride, count, column.rows, column.base, out);
-    default:
-      return rebase<int64_t>(values, column.stride, count, column.rows, column.base, out);
+    case kInt32: return rebase<int32_t>(values, column.stride, count, column, out);
+    case kUint32: return rebase<uint32_t>(values, column.stride, count, column, out);
+    default: return rebase<int64_t>(values, column.stride, count, column, out);
   }
 }
 
 template <typename T>
-inline bool rebase_twice(const char* values, int64_t stride, int64_t count, uint64_t rows,
-                         uint32_t base, int64_t width, uint32_t* ids, uint32_t* out) {
-  bool good = true;
+inline bool rebase_matrix(const char* values, int64_t stride, int64_t count, int64_t width,
+                          const uint64_t* last, const uint32_t* base, uint32_t* out) {
+  uint64_t signs = 0;
   for (int64_t i = 0; i < count; ++i) {
-    const T value = *reinterpret_cast<const T*>(values + i * stride);
-    const uint64_t id = static_cast<uint64_t>(static_cast<int64_t>(value));
-    good &= id < rows;
-    ids[i * width] = out[i * width] = base + static_cast<uint32_t>(id);
+    const T* ids = reinterpret_cast<const T*>(values + i * stride);
+    for (int64_t f = 0; f < width; ++f) {
+      const uint64_t id = static_cast<uint64_t>(int64_t{ids[f]});
+      signs |= id | (last[f] - id);
+      out[f] = base[f] + static_cast<uint32_t>(id);
+    }
+    out += width;
   }
-  return good;
+  return signs >> 63 == 0;
 }
 
-/// A column of a pinned table: the row id is the index.
-bool rebase_pinned(const Column& column, int64_t first, int64_t count, int64_t width,
-                   uint32_t* ids, uint32_t* out) {
+HOTLINE_CLONES
+bool rebase_samples(const Columns& columns, int64_t first, int64_t count, uint32_t* out) {
+  const Column& column = columns.all.front();
   const char* values = column.values + first * column.stride;
-  ids += column.number;
-  out += column.number;
+  const uint64_t* last = columns.last.data();
+  const int64_t width = columns.width();
+  const uint32_t* base = columns.base.data();
   switch (column.kind) {
-    case kInt32:
-      return rebase_twice<int32_t>(values, column.stride, count, column.rows, column.base, width,
-                                   ids, out);
+    case kInt32: return rebase_matrix<int32_t>(values, column.stride, count, width, last, base, out);
     case kUint32:
-      return rebase_twice<uint32_t>(values, column.stride, count, column.rows, column.base, width,
-                                    ids, out);
-    default:
-      return rebase_twice<int64_t>(values, column.stride, count, column.rows, column.base, width,
-                                   ids, out);
+      return rebase_matrix<uint32_t>(values, column.stride, count, width, last, base, out);
+    default: return rebase_matrix<int64_t>(values, column.stride, count, width, last, base, out);
   }
 }
 
@@ -443,9 +537,6 @@ __attribute__((target("avx2"))) void column16(const uint32_t* keys, uint32_t set
 }
 #endif
 
-constexpr int64_t kBlock = 64;    // samples
-constexpr int64_t kColumns = 64;  // columns that are looked up, at most: bits of a word
-
 HotlineResult bad(Reason reason, int64_t sample, int64_t lookup, uint32_t value) {
   HotlineResult result{};
   result.status = kBadIndex;
@@ -456,113 +547,147 @@ HotlineResult bad(Reason reason, int64_t sample, int64_t lookup, uint32_t value)
   return result;
 }
 
-int64_t first_bad(const uint32_t* ids, int64_t count, uint32_t total) {
-  return std::find_if(ids, ids + count, [=](uint32_t row) { return row >= total; }) - ids;
-}
-
 /// What the first pass of FRAGMENT gives.
 struct Slots {
   int64_t bad;     // the first lookup with a bad row id, or the number of lookups
   int64_t pinned;  // pinned lookups
-  int64_t cold;    // cold ones; their numbers are in Fragmenter::cold
+  int64_t cold;    // cold ones; they are in Fragmenter::cold
+  int64_t pinned_per_sample;  // if it is the same for all, else -1
 };
 
-Slots find_slots(Fragmenter& owner, const HotlineFragment& job) {
-  constexpr int64_t kLeast = 1 << 15;  // below, a thread costs more than it saves
-  const int64_t parts = std::max<int64_t>(1, std::min<int64_t>(job.threads, job.lookups / kLeast));
-  const size_t room = static_cast<size_t>(job.lookups + parts);
-  if (owner.cold.size() < room) owner.cold.resize(room);
+/// Runs `find(first, end, cold)`, which returns an Eal::Found, on parts of `count` elements of `width`
+/// lookups, and joins what they find. Parts begin at multiples of `unit`.
+template <typename Find>
+Slots in_parts(Fragmenter& owner, Workers* workers, int64_t count, int64_t width, int64_t unit,
+               const Find& find) {
+  constexpr int64_t kLeast = 1 << 14;  // lookups; below, a part costs more than it saves
+  const int64_t threads = workers == nullptr ? 1 : workers->threads();
+  // More parts than threads, so that one that is held up does not hold up the job.
+  const int64_t parts = threads == 1 ? 1 : std::max<int64_t>(1, std::min<int64_t>(
+                                               4 * threads, count * width / kLeast));
+  const int64_t size = (count / parts + unit) / unit * unit;
+  Cold* const cold = owner.scratch(count * width + parts);
   std::vector<Eal::Found> found(static_cast<size_t>(parts));
-  auto begin_of = [&](int64_t n) { return job.lookups * n / parts; };
+  auto begin_of = [&](int64_t n) { return std::min(count, size * n); };
+  auto cold_of = [&](int64_t n) { return cold + begin_of(n) * width + n; };
   auto part = [&](int64_t n) {
-    found[static_cast<size_t>(n)] =
-        owner.eal.slots(job.ids, begin_of(n), begin_of(n + 1), job.total_rows, job.pinned_rows,
-                        job.indices, owner.cold.data() + begin_of(n) + n);
+    found[static_cast<size_t>(n)] = find(begin_of(n), begin_of(n + 1), cold_of(n));
   };
-  std::vector<std::thread> threads;
-  for (int64_t n = 1; n < parts; ++n) threads.emplace_back(part, n);
-  part(0);
-  for (auto& thread : threads) thread.join();
-  Slots result{job.lookups, 0, 0};
+  if (parts == 1) {
+    part(0);
+  } else {
+    workers->run(parts, part);
+  }
+  Slots result{count * width, 0, 0, -1};
   for (int64_t n = 0; n < parts; ++n) {
     const Eal::Found& one = found[static_cast<size_t>(n)];
-    if (one.bad < begin_of(n + 1)) result.bad = std::min(result.bad, one.bad);
-    const uint32_t* from = owner.cold.data() + begin_of(n) + n;
-    if (n > 0) std::copy(from, from + one.cold, owner.cold.data() + result.cold);
+    result.bad = std::min(result.bad, one.bad);
+    if (n > 0) std::copy(cold_of(n), cold_of(n) + one.cold, cold + result.cold);
     result.cold += one.cold;
     result.pinned += one.pinned;
   }
   return result;
 }
 
-/// The first pass from the ids of features with fixed numbers of lookups. Writes the row ids, too.
-/// Returns false if an id is out of its table.
-bool find_slots_of_columns(Fragmenter& owner, const std::vector<Column>& pinned,
-                           const std::vector<Column>& looked, const HotlineFragment& job,
-                           uint32_t* ids, Slots& result) {
-  const Eal& eal = owner.eal;
-  const int64_t width = job.lookups_per_sample;
-  if (owner.cold.size() < static_cast<size_t>(job.lookups) + 1) {
-    owner.cold.resize(static_cast<size_t>(job.lookups) + 1);
-  }
-  result = {job.lookups, static_cast<int64_t>(pinned.size()) * job.samples, 0};
-  uint32_t rows[kBlock], wanted[kColumns][kBlock];
-  for (int64_t first = 0; first < job.samples; first += kBlock) {
-    const int64_t count = std::min(kBlock, job.samples - first);
-    uint32_t* block_ids = ids + first * width;
-    uint32_t* block_out = job.indices + first * width;
-    for (size_t c = 0; c < looked.size(); ++c) {
-      if (!rebase_column(looked[c], first, count, rows)) return false;
-      permute_all(rows, wanted[c], count);
-      for (int64_t i = 0; i < count; ++i) {
-        eal.prefetch(wanted[c][i]);
-        block_ids[i * width + looked[c].number] = rows[i];
+Slots find_slots(Fragmenter& owner, const HotlineFragment& job) {
+  auto* workers = static_cast<Workers*>(job.workers);
+  return in_parts(owner, workers, job.lookups, 1, 1, [&](int64_t first, int64_t end, Cold* cold) {
+    Eal::Found found =
+        owner.eal.slots(job.ids, first, end, job.total_rows, job.pinned_rows, job.indices, cold);
+    if (found.bad == end) found.bad = job.lookups;
+    return found;
+  });
+}
+
+/// Slots of the samples `begin` ... `end` - 1 from the ids of features. Row ids go to `ids`, if it is
+/// not null. `bad` of the result is 0 if an id is out of its table.
+Eal::Found slots_of_samples(const Eal& eal, const Columns& columns, const HotlineFragment& job,
+                            int64_t begin, int64_t end, uint32_t* ids, Cold* found_cold) {
+  const int64_t width = columns.width();
+  Eal::Found result{job.lookups, 0, 0};
+  uint32_t rows[kColumns][kBlock], wanted[kColumns][kBlock];
+  for (int64_t first = begin; first < end; first += kBlock) {
+    const int64_t count = std::min(kBlock, end - first);
+    uint32_t* const out = job.indices + first * width;
+    bool good = true;
+    if (columns.matrix) {
+      good = rebase_samples(columns, first, count, out);
+    } else {
+      uint32_t column_rows[kBlock];
+      for (const Column& column : columns.all) {
+        good &= rebase_column(column, first, count, column_rows);
+        for (int64_t i = 0; i < count; ++i) out[i * width + column.number] = column_rows[i];
       }
     }
-    for (const Column& column : pinned) {
-      if (!rebase_pinned(column, first, count, width, block_ids, block_out)) return false;
+    if (!good) return {0, 0, 0};
+    if (ids != nullptr) std::copy(out, out + count * width, ids + first * width);
+    for (size_t c = 0; c < columns.looked.size(); ++c) {
+      const uint32_t* from = out + columns.looked[c].number;
+      for (int64_t i = 0; i < count; ++i) rows[c][i] = from[i * width];
+      permute_all(rows[c], wanted[c], count);
+      for (int64_t i = 0; i < count; ++i) eal.prefetch(wanted[c][i]);
     }
     uint64_t cold[kBlock] = {};
-    for (size_t c = 0; c < looked.size(); ++c) {
-      uint32_t* out = block_out + looked[c].number;
+    for (size_t c = 0; c < columns.looked.size(); ++c) {
+      uint32_t* const to = out + columns.looked[c].number;
 #if HOTLINE_AVX2
       if (eal.ways() == 16 && has_avx2()) {
         column16(eal.data(), eal.mask(), wanted[c], count, job.pinned_rows, uint64_t{1} << c, width,
-                 out, cold);
+                 to, cold);
         continue;
       }
 #endif
       for (int64_t i = 0; i < count; ++i) {
         const int64_t place = eal.first_of(wanted[c][i]);
         const int way = find_portable(eal.data() + place, eal.ways(), wanted[c][i]);
-        out[i * width] = job.pinned_rows + static_cast<uint32_t>(place + way);
+        to[i * width] = job.pinned_rows + static_cast<uint32_t>(place + way);
         cold[i] |= static_cast<uint64_t>(way < 0) << c;
       }
     }
     for (int64_t i = 0; i < count; ++i) {
       for (uint64_t bits = cold[i]; bits != 0; bits &= bits - 1) {
-        const Column& column = looked[static_cast<size_t>(__builtin_ctzll(bits))];
-        owner.cold[static_cast<size_t>(result.cold++)] =
-            static_cast<uint32_t>((first + i) * width + column.number);
+        const int c = __builtin_ctzll(bits);
+        const int64_t lookup = (first + i) * width + columns.looked[static_cast<size_t>(c)].number;
+        found_cold[result.cold++] = {static_cast<uint32_t>(lookup), rows[c][i]};
       }
     }
   }
-  return true;
+  return result;
 }
 
-/// The second pass: samples in order. Its work is that of the samples and of the cold lookups.
+/// The first pass from the ids of features. Returns false if an id is out of its table.
+bool find_slots_of_columns(Fragmenter& owner, const Columns& columns, const HotlineFragment& job,
+                           uint32_t* ids, Slots& result) {
+  const int64_t width = columns.width();
+  const int64_t pinned = width - static_cast<int64_t>(columns.looked.size());
+  auto* workers = static_cast<Workers*>(job.workers);
+  if (width == 0) {
+    result = {0, 0, 0, 0};
+    return true;
+  }
+  result = in_parts(owner, workers, job.samples, width, kBlock,
+                    [&](int64_t first, int64_t end, Cold* cold) {
+                      return slots_of_samples(owner.eal, columns, job, first, end, ids, cold);
+                    });
+  result.pinned = pinned * job.samples;
+  result.pinned_per_sample = pinned;
+  return result.bad == job.lookups;
+}
+
+/// The second pass: samples in order.
 HotlineResult walk_samples(Fragmenter& owner, const HotlineFragment& job, const Slots& slots) {
   HotlineResult result{};
   Tracker& tracker = owner.tracker;
-  tracker.begin();
+  tracker.begin(slots.cold);
   const int64_t last_entry = job.samples * job.bags;
   if (job.bags != 0 &&
       (job.offsets[0] != 0 || (last_entry == 0 && job.offsets[0] != job.lookups))) {
     return bad(kOffset, 0, 0, job.offsets[0]);
   }
   constexpr int64_t kAhead = 12;
-  const uint32_t* next = owner.cold.data();  // the next cold lookup
-  const uint32_t* const end = next + slots.cold;
+  const Cold* const all = owner.scratch(slots.cold);
+  const Cold* next = all;  // the next cold lookup
+  const Cold* const end = all + slots.cold;
   uint32_t cold = 0;  // positions given to the samples before
   uint32_t popular = 0, word = 0;
   int64_t first = 0, last = 0, sample = 0;
@@ -583,23 +708,22 @@ HotlineResult walk_samples(Fragmenter& owner, const HotlineFragment& job, const 
     } else {
       last = first + job.lookups_per_sample;
     }
-    const uint32_t* const begin = next;
+    const Cold* const begin = next;
     const int64_t stop = std::min(last, slots.bad);
     uint32_t added = cold;
-    for (; next != end && *next < stop; ++next) {
-      if (end - next > kAhead) tracker.prefetch(job.ids[next[kAhead]]);
-      const uint32_t row = job.ids[*next];
+    for (; next != end && next->lookup < stop; ++next) {
+      if (end - next > kAhead) tracker.prefetch(next[kAhead].row);
       uint32_t place;
-      const uint32_t position = tracker.find(row, added, place);
+      const uint32_t position = tracker.find(next->row, place);
       if (position == added) {
         if (added == job.cold_rows_max) {
           result.status = kColdOverflow;
           break;
         }
-        tracker.put(place, row, added);
-        job.cold[added++] = row;
+        tracker.put(place, next->row);
+        job.cold[added++] = next->row;
       }
-      job.indices[*next] = job.cold_base + position;
+      job.indices[next->lookup] = job.cold_base + position;
     }
     if (result.status != kOk) {
       next = begin;
@@ -624,9 +748,11 @@ HotlineResult walk_samples(Fragmenter& owner, const HotlineFragment& job, const 
   result.popular = popular;
   result.cold_rows = cold;
   result.lookups = static_cast<uint32_t>(lookups);
-  result.cold = static_cast<uint32_t>(next - owner.cold.data());
+  result.cold = static_cast<uint32_t>(next - all);
   result.pinned = static_cast<uint32_t>(slots.pinned);
-  if (lookups < job.lookups) {
+  if (slots.pinned_per_sample >= 0) {
+    result.pinned = static_cast<uint32_t>(slots.pinned_per_sample * sample);
+  } else if (lookups < job.lookups) {
     result.pinned = static_cast<uint32_t>(std::count_if(
         job.ids, job.ids + lookups, [&](uint32_t row) { return row < job.pinned_rows; }));
   }
@@ -634,40 +760,67 @@ HotlineResult walk_samples(Fragmenter& owner, const HotlineFragment& job, const 
   return result;
 }
 
-/// Where the records are.
+/// Where the records are; `shift` is 32 if there is one segment.
 struct Store {
   const uint64_t* segments;
   int32_t shift;
   int64_t record_bytes;
-
-  uint8_t* operator[](uint32_t row) const {
-    const uint64_t segment = segments[static_cast<uint64_t>(row) >> shift];
-    const uint64_t low = (uint64_t{1} << shift) - 1;
-    return reinterpret_cast<uint8_t*>(segment) + static_cast<int64_t>(row & low) * record_bytes;
-  }
 };
 
 /// Copies records to the store or from it; kBytes: their size, 0: any.
-template <bool kScatter, int64_t kBytes>
+template <bool kScatter, bool kSegments, int64_t kBytes>
 void copy(const uint32_t* ids, int64_t count, const Store& store, uint8_t* records) {
   constexpr int64_t kAhead = 32;
   const int64_t bytes = kBytes != 0 ? kBytes : store.record_bytes;
-  for (int64_t i = 0; i < count; ++i) {
-    if (i + kAhead < count) {
-      const uint8_t* later = store[ids[i + kAhead]];
-      for (int64_t byte = 0; byte < bytes; byte += 64) {
-        __builtin_prefetch(later + byte, kScatter ? 1 : 0);
-      }
-    }
-    uint8_t* there = store[ids[i]];
+  const uint32_t low = kSegments ? (uint32_t{1} << store.shift) - 1 : 0xffffffff;
+  uint8_t* const base = reinterpret_cast<uint8_t*>(store.segments[0]);
+  auto record = [&](uint32_t row) {
+    uint8_t* const segment =
+        kSegments ? reinterpret_cast<uint8_t*>(store.segments[row >> store.shift]) : base;
+    return segment + static_cast<int64_t>(row & low) * bytes;
+  };
+  auto move = [&](int64_t i) {
+    uint8_t* there = record(ids[i]);
     uint8_t* here = records + i * bytes;
     std::memcpy(kScatter ? there : here, kScatter ? here : there, static_cast<size_t>(bytes));
+  };
+  int64_t i = 0;
+  for (; i + kAhead < count; ++i) {
+    const uint8_t* later = record(ids[i + kAhead]);
+    for (int64_t byte = 0; byte < bytes; byte += 64) {
+      __builtin_prefetch(later + byte, kScatter ? 1 : 0);
+    }
+    move(i);
+  }
+  for (; i < count; ++i) move(i);
+}
+
+template <bool kScatter>
+void copy(const uint32_t* ids, int64_t count, const Store& store, uint8_t* records) {
+  const bool small = store.record_bytes == 64;
+  if (store.shift < 32) {
+    small ? copy<kScatter, true, 64>(ids, count, store, records)
+          : copy<kScatter, true, 0>(ids, count, store, records);
+  } else {
+    small ? copy<kScatter, false, 64>(ids, count, store, records)
+          : copy<kScatter, false, 0>(ids, count, store, records);
   }
 }
 
 }  // namespace
 
 extern "C" {
+
+/// Threads for large jobs of one kernel, or null if there is no memory for them.
+void* hotline_workers_new(int32_t threads) {
+  try {
+    return new Workers(threads);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+void hotline_workers_free(void* workers) { delete static_cast<Workers*>(workers); }
 
 /// A fragmenter, or null if there is no memory for it.
 void* hotline_fragmenter_new(int64_t sets, int32_t ways, int64_t cold_rows_max) {
@@ -802,36 +955,50 @@ void hotline_fragmenter_fragment(void* fragmenter, const HotlineFragment* job,
   }
 }
 
-/// FRAGMENT of the ids of features, which become row ids on the way (`ids`, [lookups], is written;
-/// `job->ids` is not used). Returns 0; 1 if an id is out of its table, and 2 if the features are not of
-/// the kind for this (jagged, or more than 64 lookups a sample that are not pinned): then the
-/// caller takes the way by hotline_ingest. Nothing but outputs has been changed.
+/// FRAGMENT of the ids of features, which become row ids on the way: `job->ids` and `job->offsets` are
+/// outputs here. If all features have fixed numbers of lookups, `ids` may be null, and `offsets`
+/// must be. Returns 0, or 1 if an id is out of its table or lengths and offsets are wrong: then
+/// hotline_ingest says which, and nothing but outputs has been changed.
 int32_t hotline_fragmenter_fragment_features(void* fragmenter, const HotlineFeature* features,
-                                             int32_t count, uint32_t* ids,
-                                             const HotlineFragment* job, HotlineResult* result) {
+                                             int32_t count, const HotlineFragment* job,
+                                             HotlineResult* result) {
   Fragmenter& owner = *static_cast<Fragmenter*>(fragmenter);
   try {
-    std::vector<Column> pinned, looked;
-    int32_t number = 0;
-    for (int32_t f = 0; f < count; ++f) {
+    Columns columns;
+    bool fixed = job->bags == 0;
+    for (int32_t f = 0; f < count && fixed; ++f) {
       const HotlineFeature& feature = features[f];
-      if (feature.lookups < 0 || (feature.required >= 0 && feature.required != feature.lookups)) {
-        return 2;
-      }
-      const bool is_pinned = uint64_t{feature.base} + feature.rows <= job->pinned_rows;
-      if (!is_pinned && feature.base < job->pinned_rows) return 2;
-      for (int64_t lookup = 0; lookup < feature.lookups; ++lookup) {
-        (is_pinned ? pinned : looked)
-            .push_back({feature.values + lookup * feature.lookup_stride, feature.sample_stride,
-                        feature.rows, feature.base, feature.kind, number++});
+      fixed = feature.lookups >= 0 && (feature.required < 0 || feature.required == feature.lookups);
+      // A table is pinned as a whole, or the first pass must look at every row id.
+      fixed &= feature.base >= job->pinned_rows ||
+               uint64_t{feature.base} + feature.rows <= job->pinned_rows;
+      for (int64_t lookup = 0; lookup < feature.lookups && fixed; ++lookup) {
+        columns.all.push_back({feature.values + lookup * feature.lookup_stride,
+                               feature.sample_stride, feature.rows, feature.base, feature.kind,
+                               static_cast<int32_t>(columns.all.size())});
       }
     }
-    if (looked.size() > kColumns || number != job->lookups_per_sample || job->bags != 0) return 2;
+    columns.finish(job->pinned_rows);
     HotlineFragment with_rows = *job;
-    with_rows.ids = ids;
-    Slots slots;
-    if (!find_slots_of_columns(owner, pinned, looked, with_rows, ids, slots)) return 1;
-    *result = walk_samples(owner, with_rows, slots);
+    auto* ids = const_cast<uint32_t*>(job->ids);
+    if (fixed && columns.looked.size() <= kColumns) {
+      Slots slots;
+      if (!find_slots_of_columns(owner, columns, *job, ids, slots)) return 1;
+      *result = walk_samples(owner, with_rows, slots);
+      return 0;
+    }
+    std::vector<uint32_t> rows;
+    if (ids == nullptr) {
+      rows.resize(static_cast<size_t>(job->lookups));
+      with_rows.ids = ids = rows.data();
+    }
+    std::vector<int64_t> cursors(static_cast<size_t>(count) + 1);
+    HotlineIngestError error;
+    const int64_t written =
+        hotline_ingest(features, count, job->samples, ids, const_cast<uint32_t*>(job->offsets),
+                       cursors.data(), &error);
+    if (written != job->lookups) return 1;
+    *result = walk_samples(owner, with_rows, find_slots(owner, with_rows));
   } catch (const std::exception&) {
     result->status = kFailed;
   }
@@ -840,19 +1007,25 @@ int32_t hotline_fragmenter_fragment_features(void* fragmenter, const HotlineFeat
 
 /// Copies records between the store and `records`, to the store if `scatter`. `segments` holds the
 /// addresses of the segments; with one, `shift` is 32. GATHER with a bad row id copies nothing.
+/// Workers, if not null, share a large GATHER.
 void hotline_move(const uint32_t* ids, int64_t count, uint32_t rows, uint64_t* segments,
                   int32_t shift, int64_t record_bytes, uint8_t* records, int32_t scatter,
-                  HotlineResult* result) {
+                  void* workers, HotlineResult* result) {
   const int64_t good = first_bad(ids, count, rows);
   *result = good < count ? bad(kRowId, 0, good, ids[good]) : HotlineResult{};
   if (good < count && scatter == 0) return;
   const Store store{segments, shift, record_bytes};
+  constexpr int64_t kPart = 1 << 18;  // bytes of a thread's share
   if (scatter != 0) {
-    record_bytes == 64 ? copy<true, 64>(ids, good, store, records)
-                       : copy<true, 0>(ids, good, store, records);
+    copy<true>(ids, good, store, records);  // one thread: the last of duplicates wins
+  } else if (workers == nullptr) {
+    copy<false>(ids, good, store, records);
   } else {
-    record_bytes == 64 ? copy<false, 64>(ids, good, store, records)
-                       : copy<false, 0>(ids, good, store, records);
+    const int64_t size = std::max<int64_t>(1, kPart / record_bytes);
+    static_cast<Workers*>(workers)->run((good + size - 1) / size, [&](int64_t n) {
+      const int64_t first = n * size;
+      copy<false>(ids + first, std::min(size, good - first), store, records + first * record_bytes);
+    });
   }
   result->lookups = static_cast<uint32_t>(good);
 }

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from hotline.codes import Operation, Policy, Reason, Status
 from hotline.device.base import ENTRY, U32, Completion, Entries
-from hotline.errors import HotlineError
+from hotline.errors import ConfigError, HotlineError
 from hotline.native import library, pointer
 
 Bytes = npt.NDArray[np.uint8]
@@ -52,7 +52,7 @@ FRAGMENT = np.dtype(
         for name in ("lookups", "samples", "bags", "lookups_per_sample", "lookups_max")
     ]
     + [(name, np.uint32) for name in ("total_rows", "pinned_rows", "cold_base", "cold_rows_max")]
-    + [("threads", np.int32), ("reserved", np.int32)]
+    + [("workers", np.uint64)]
 )
 """``HotlineFragment`` of kernels.cpp."""
 
@@ -87,6 +87,22 @@ def _address(array: npt.NDArray[Any] | None) -> int:
     return 0 if array is None or array.size == 0 else pointer(array)
 
 
+class Workers:
+    """Threads that share large jobs of one kernel; started when first needed.
+
+    Args:
+        threads: how many work on a job, the caller's among them.
+    """
+
+    def __init__(self, threads: int) -> None:
+        if threads < 1:
+            raise ConfigError(f"threads={threads}: at least 1")
+        self.handle = library().hotline_workers_new(threads)
+        if not self.handle:
+            raise HotlineError("no memory for threads")
+        weakref.finalize(self, library().hotline_workers_free, self.handle)
+
+
 class NativeFragmenter:
     """The EAL and the cold tracker; methods as those of ``reference.Eal``.
 
@@ -95,15 +111,16 @@ class NativeFragmenter:
     Args:
         sets, ways: of the EAL, powers of two, ways up to 16; any number of sets up to 2**26.
         cold_rows_max: depth of the cold tracker.
-        threads: threads that FRAGMENT may use for large jobs.
+        threads: how many share a large FRAGMENT.
 
     Raises:
         HotlineError: there is no memory for it.
     """
 
     def __init__(self, sets: int, ways: int, cold_rows_max: int, threads: int = 1) -> None:
-        self.epoch, self.threads = 0, threads
+        self.epoch = 0
         self._lib = library()
+        self._workers = Workers(threads)
         self._handle = self._lib.hotline_fragmenter_new(sets, ways, cold_rows_max)
         if not self._handle:
             raise HotlineError(f"no memory for an EAL of {sets * ways} entries; choose fewer sets")
@@ -207,7 +224,7 @@ class NativeFragmenter:
             lookups_per_sample=lookups_per_sample,
             offsets=offsets,
             bags=bags,
-            threads=self.threads,
+            workers=self._workers,
         )
         result = np.zeros(1, RESULT)
         self._lib.hotline_fragmenter_fragment(self._handle, pointer(job), pointer(result))
@@ -216,33 +233,36 @@ class NativeFragmenter:
     def fragment_features(
         self,
         features: npt.NDArray[Any],
-        ids: U32,
         *,
+        lookups: int,
         samples: int,
         total_rows: int,
         pinned_rows: int,
         cold_base: int,
         cold_rows_max: int,
+        lookups_max: int,
         indices: U32,
         popular: U32,
         nonpopular: U32,
         bitmap: U32,
         cold_rows: U32,
+        ids: U32 | None = None,
+        offsets: U32 | None = None,
     ) -> Completion | None:
-        """FRAGMENT of the ids of features with fixed numbers of lookups, ingested on the way.
+        """FRAGMENT of the raw ids of features, which become row ids on the way.
 
         Args:
             features: [features] of ``native.FEATURE``, see ``hotline.ingest.describe``.
-            ids: out, [lookups] row ids, sample-major.
-            samples: number of samples.
-            total_rows, pinned_rows, cold_base, cold_rows_max: as in ``Fragment``.
+            lookups, samples: of the mini-batch, from ``describe``.
+            total_rows, pinned_rows, cold_base, cold_rows_max, lookups_max: as in ``Fragment``.
             indices, popular, nonpopular, bitmap, cold_rows: out, as in ``Fragment``.
+            ids: out, [lookups] row ids, sample-major; None: they are not needed.
+            offsets: out, [samples * features + 1]; given if and only if the group is jagged.
 
         Returns:
-            The completion; None if an id is out of its table, or the features are jagged or too
-            many: then ``hotline.ingest`` says what is wrong, or makes what ``fragment`` takes.
+            The completion; None if an id is out of its table or the lengths of jagged features are
+            wrong: then ``hotline.ingest`` says what is wrong.
         """
-        per_sample = int(features["lookups"].sum()) if len(features) else 0
         job = _fragment_job(
             ids,
             samples=samples,
@@ -250,27 +270,23 @@ class NativeFragmenter:
             pinned_rows=pinned_rows,
             cold_base=cold_base,
             cold_rows_max=cold_rows_max,
-            lookups_max=per_sample,
+            lookups_max=lookups_max,
             outputs=(indices, popular, nonpopular, bitmap, cold_rows),
-            lookups_per_sample=per_sample,
-            offsets=None,
-            bags=0,
-            threads=self.threads,
+            lookups_per_sample=lookups // samples if samples else 0,
+            offsets=offsets,
+            bags=0 if offsets is None else len(features),
+            workers=self._workers,
         )
+        job["lookups"] = lookups
         result = np.zeros(1, RESULT)
         refused = self._lib.hotline_fragmenter_fragment_features(
-            self._handle,
-            pointer(features),
-            len(features),
-            _address(ids),
-            pointer(job),
-            pointer(result),
+            self._handle, pointer(features), len(features), pointer(job), pointer(result)
         )
         return None if refused else _completion(Operation.FRAGMENT, result[0], self.epoch)
 
 
 def _fragment_job(
-    ids: U32,
+    ids: U32 | None,
     *,
     samples: int,
     total_rows: int,
@@ -282,18 +298,19 @@ def _fragment_job(
     lookups_per_sample: int,
     offsets: U32 | None,
     bags: int,
-    threads: int,
+    workers: Workers,
 ) -> npt.NDArray[Any]:
     job = np.zeros(1, FRAGMENT)
     entry = job[0]
     names = ("ids", "offsets", "indices", "popular", "nonpopular", "bitmap", "cold")
     for name, array in zip(names, (ids, offsets, *outputs), strict=True):
         entry[name] = _address(array)
-    entry["lookups"], entry["samples"], entry["bags"] = ids.size, samples, bags
+    entry["lookups"] = 0 if ids is None else ids.size
+    entry["samples"], entry["bags"] = samples, bags
     entry["lookups_per_sample"], entry["lookups_max"] = lookups_per_sample, lookups_max
     entry["total_rows"], entry["pinned_rows"] = total_rows, pinned_rows
     entry["cold_base"], entry["cold_rows_max"] = cold_base, cold_rows_max
-    entry["threads"] = threads
+    entry["workers"] = workers.handle
     return job
 
 
@@ -304,6 +321,7 @@ def move(
     store: Bytes | Sequence[Bytes],
     rows: int,
     segment_shift: int = 31,
+    workers: Workers | None = None,
 ) -> Completion:
     """GATHER or SCATTER.
 
@@ -314,6 +332,7 @@ def move(
         store: [rows, record_bytes], or a sequence of such segments; written by SCATTER.
         rows: row ids are below this.
         segment_shift: row id >> this picks the segment, if there are several.
+        workers: threads for a large GATHER; None: the caller's alone.
     """
     segments = (store,) if isinstance(store, np.ndarray) else tuple(store)
     addresses = np.array([pointer(segment) for segment in segments], dtype=np.uint64)
@@ -327,6 +346,7 @@ def move(
         segments[0].shape[1],
         _address(records),
         int(operation is Operation.SCATTER),
+        None if workers is None else workers.handle,
         pointer(result),
     )
     return _completion(operation, result[0], 0)
