@@ -75,10 +75,9 @@ def ingest(
         DeviceBufferError: an output array is too small or of a wrong dtype.
     """
     described = describe(group, features, samples)
-    table, samples, total = described.table, described.samples, described.lookups
-    pinned = described.pinned_lookups
+    table, samples = described.table, described.samples
     per_sample, bags = group.lookups_per_sample, len(group.features)
-    ids = _output("out_ids", out_ids, total)
+    ids = _output("out_ids", out_ids, described.lookups)
     jagged = per_sample is None
     offsets = _output("out_offsets", out_offsets, samples * bags + 1) if jagged else None
     written, error = native.ingest(table, samples, ids, offsets)
@@ -90,7 +89,7 @@ def ingest(
         bags=bags,
         lookups_per_sample=per_sample,
         offsets=offsets,
-        pinned_lookups=pinned,
+        pinned_lookups=described.pinned_lookups,
     )
 
 
@@ -116,31 +115,41 @@ def describe(group: Group, features: Any, samples: int | None = None) -> Describ
     """Checks the shapes of a mini-batch, not its ids; arguments and errors as of ``ingest``."""
     if not group.features:
         raise DataError("the group has no features")
-    if hasattr(features, "ndim"):
-        return _describe_matrix(group, features, samples)
-    given = _by_name(group, features)
-    samples = _samples(group, given, samples)
     table = np.zeros(len(group.features), dtype=native.FEATURE)
+    rows, bases = {known.name: known.rows for known in group.tables}, group.bases
+    table["rows"] = [rows[feature.table] for feature in group.features]
+    table["base"] = [bases[feature.table] for feature in group.features]
     keep: list[Array] = []
-    total = pinned = 0
-    rows = {known.name: known.rows for known in group.tables}
-    bases = group.bases
-    for entry, feature in zip(table, group.features, strict=True):
-        lookups = _describe(entry, feature, given[feature.name], samples, keep)
-        entry["rows"] = rows[feature.table]
-        entry["base"] = bases[feature.table]
-        total += lookups
-        # A table is pinned as a whole.
-        pinned += lookups if entry["base"] < group.pinned_rows else 0
+    if hasattr(features, "ndim"):
+        samples = _describe_matrix(table, group, features, samples, keep)
+        lookups = np.full(len(table), samples, dtype=np.int64)
+    else:
+        given = _by_name(group, features)
+        samples = _samples(group, given, samples)
+        lookups = np.array(
+            [
+                _describe(entry, feature, given[feature.name], samples, keep)
+                for entry, feature in zip(table, group.features, strict=True)
+            ],
+            dtype=np.int64,
+        )
+    total = int(lookups.sum())
     if total > np.iinfo(np.uint32).max:
         raise DataError(f"{total} lookups in one mini-batch; make it smaller")
+    # A table is pinned as a whole.
+    pinned = int(lookups[table["base"] < group.pinned_rows].sum())
     return Described(table, samples, total, pinned, tuple(keep))
 
 
-def _describe_matrix(group: Group, features: Any, samples: int | None) -> Described:
-    """``describe`` for one array [samples, features]; a tenth of the time of 26 arrays."""
+def _describe_matrix(
+    table: Array, group: Group, features: Any, samples: int | None, keep: list[Array]
+) -> int:
+    """Fills the descriptions from one array [samples, features]; returns its samples.
+
+    In a tenth of the time of 26 arrays.
+    """
     matrix = _array("features", features)
-    count = len(group.features)
+    count = len(table)
     if matrix.ndim != 2 or matrix.shape[1] != count or group.lookups_per_sample != count:
         raise DataError(
             f"features: an array is [samples, {count}], one id for each feature in the group's "
@@ -149,19 +158,14 @@ def _describe_matrix(group: Group, features: Any, samples: int | None) -> Descri
         )
     if samples not in (None, len(matrix)):
         raise DataError(f"features: has {len(matrix)} samples, `samples` says {samples}")
-    table = np.zeros(count, dtype=native.FEATURE)
     step = matrix.strides[1]
     address = native.pointer(matrix) + step * np.arange(count, dtype=np.int64)
     table["values"] = address.astype(np.uint64)
     table["sample_stride"], table["lookup_stride"] = matrix.strides[0], step
     table["lookups"] = table["required"] = 1
     table["kind"] = native.KINDS[matrix.dtype]
-    rows = {known.name: known.rows for known in group.tables}
-    table["rows"] = [rows[feature.table] for feature in group.features]
-    bases = group.bases
-    table["base"] = [bases[feature.table] for feature in group.features]
-    pinned = int((table["base"] < group.pinned_rows).sum()) * len(matrix)
-    return Described(table, len(matrix), matrix.size, pinned, (matrix,))
+    keep.append(matrix)
+    return len(matrix)
 
 
 def _by_name(group: Group, features: Any) -> dict[str, Any]:

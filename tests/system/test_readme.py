@@ -12,15 +12,19 @@ import pytest
 README = Path(__file__).resolve().parents[2] / "README.md"
 
 
+def run_example(document: Path) -> None:
+    """Runs the only Python example of a document."""
+    text = document.read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(compile(example, str(document), "exec"), {"__name__": "example"})
+
+
 def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    exec(compile(example, str(README), "exec"), {"__name__": "readme"})
+    run_example(README)
     popular, samples = map(int, re.findall(r"\d+", capsys.readouterr().out))
     assert 0 < popular < samples == 64
 
 
 def test_example_of_the_cpu_device_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    text = (README.parent / "docs" / "cpu.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    exec(compile(example, "docs/cpu.md", "exec"), {"__name__": "docs"})
+    run_example(README.parent / "docs" / "cpu.md")
     assert "Status.OK" in capsys.readouterr().out

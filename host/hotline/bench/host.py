@@ -33,10 +33,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hotline.bench.output import append_json
+from hotline.bench.output import Result, append_json
 from hotline.bench.traffic import DIM
 from hotline.codes import Operation, Status
 from hotline.data.synthetic import CRITEO_KAGGLE, Synthetic
+from hotline.device.base import ENTRY
 from hotline.errors import CompareError, ConfigError
 from hotline.ingest import describe
 from hotline.native import pointer
@@ -58,22 +59,15 @@ RANDOM_ROWS = 1 << 20
 
 
 @dataclass(frozen=True)
-class Result:
-    """Outcome of a case; see the module.
+class HostResult(Result):
+    """See the module.
 
     Attributes:
-        bench, case, value, unit, limit, ratio: see the module.
         minimum_ms, median_ms, maximum_ms: time of a mini-batch.
         extra: ``gather_ms``: the copying alone; ``over_cpp``: ours to the C++ loop; shares.
         quiet: share of the repetitions that began while nothing else was runnable.
     """
 
-    bench: str
-    case: str
-    value: float
-    unit: str
-    limit: float
-    ratio: float
     minimum_ms: float
     median_ms: float
     maximum_ms: float
@@ -128,7 +122,7 @@ def settle(zipf: str, rows_max: int | None, seed: int) -> Setting:
     wanted = wanted.astype(np.uint32)
     fragmenter = NativeFragmenter(SETS, WAYS, COLD_ROWS)
     fragmenter.load(wanted, total, group.pinned_rows, np.empty_like(wanted))
-    entries = np.zeros(SETS * WAYS, np.dtype([("row", "<u4"), ("slot_counter", "<u4")]))
+    entries = np.zeros(SETS * WAYS, ENTRY)
     count = fragmenter.dump(entries, group.pinned_rows).lookups
     slots = entries["slot_counter"][:count] & 0x3FFF_FFFF
     slot = np.full(total, -1, np.int32)
@@ -526,7 +520,7 @@ def run(
     wait_s: float = 1.0,
     seed: int = 0,
     table: bool = True,
-) -> list[Result]:
+) -> list[HostResult]:
     """Measures all cases.
 
     Args:
@@ -550,7 +544,7 @@ def run(
             raise ConfigError(f"no variant {name!r}; there are {', '.join(VARIANTS)}")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    results: list[Result] = []
+    results: list[HostResult] = []
     absent: dict[str, str] = {}
     try:
         for name in zipf:
@@ -578,7 +572,7 @@ def _make(name: str, setting: Setting, made: dict[str, Variant], absent: dict[st
 
 def _job(
     zipf: str, setting: Setting, made: dict[str, Variant], repetitions: int, wait_s: float
-) -> list[Result]:
+) -> list[HostResult]:
     lookups = BATCH * len(setting.bases)
     for variant, function in made.items():
         for number in range(BATCHES):
@@ -620,7 +614,7 @@ def _job(
     return results
 
 
-def _random(rows_max: int | None, repetitions: int, wait_s: float, seed: int) -> list[Result]:
+def _random(rows_max: int | None, repetitions: int, wait_s: float, seed: int) -> list[HostResult]:
     """GATHER and SCATTER of uniformly random rows against a bare loop."""
     total = 1 << 25 if rows_max is None else 1 << 16
     count = RANDOM_ROWS if rows_max is None else 1 << 12
@@ -669,8 +663,8 @@ def _result(
     extra: dict[str, float],
     quiet: float,
     unit: str = "million lookups/s",
-) -> Result:
-    return Result(
+) -> HostResult:
+    return HostResult(
         bench="host",
         case=case,
         value=round(value, 3),
@@ -685,7 +679,7 @@ def _result(
     )
 
 
-def _print(results: Sequence[Result], absent: dict[str, str]) -> None:
+def _print(results: Sequence[HostResult], absent: dict[str, str]) -> None:
     from rich.console import Console
     from rich.table import Table
 

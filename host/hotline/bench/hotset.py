@@ -18,16 +18,19 @@ import csv
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from hotline.bench.output import append_json
-from hotline.bench.traffic import DIM
+from hotline.bench.output import Result, append_json
+from hotline.bench.traffic import DIM, by_frequency
 from hotline.codes import Policy
 from hotline.data.synthetic import Synthetic
+from hotline.device.base import ENTRY
 from hotline.errors import ConfigError, DataError
+from hotline.ingest import ingest
 from hotline.native.kernels import NativeFragmenter
 
 U32 = npt.NDArray[np.uint32]
@@ -58,17 +61,16 @@ class Lookups:
     total_rows: int
     entries: tuple[int, ...]
 
+    @cached_property
+    def ranking(self) -> U32:
+        """The rows of ``learn`` that are not pinned, most frequent first."""
+        return by_frequency(self.learn.reshape(-1), self.pinned_rows)
+
 
 @dataclass(frozen=True)
-class Result:
-    """Outcome of a case; see the module."""
+class HotsetResult(Result):
+    """See the module; ``learned``: lookups learned from."""
 
-    bench: str
-    case: str
-    value: float
-    unit: str
-    limit: float
-    ratio: float
     lookups: float
     lookups_limit: float
     learned: int
@@ -78,14 +80,13 @@ def synthetic(exponent: float, batches: int, seed: int) -> Lookups:
     """Criteo-shaped traffic: ``batches`` mini-batches to learn from, 32 to judge by."""
     data = Synthetic(exponents=exponent, seed=seed)
     group = data.group(DIM)
-    bases = np.array([group.bases[feature.table] for feature in group.features])
 
     def rows(first: int, count: int) -> U32:
         parts = [
-            (data.ids(np.arange(n * BATCH, (n + 1) * BATCH)) + bases).astype(np.uint32)
+            ingest(group, data.ids(np.arange(n * BATCH, (n + 1) * BATCH))).ids
             for n in range(first, first + count)
         ]
-        return np.concatenate(parts)
+        return np.concatenate(parts).reshape(-1, len(group.features))
 
     return Lookups(
         f"zipf{exponent:g}",
@@ -134,23 +135,18 @@ def from_csv(path: Path) -> Lookups:
 
 def judge(traffic: Lookups, entries: int, method: str) -> tuple[float, float]:
     """Shares of the lookups that are not pinned, and of the samples, that a hot set catches."""
-    flat = traffic.learn.reshape(-1)
     rows = (traffic.total_rows, traffic.pinned_rows)
-    hot = np.zeros(traffic.total_rows, dtype=bool)
-    eal = NativeFragmenter(entries // WAYS, WAYS, 1)
-    if method in ("load", "exact"):
-        seen, counts = np.unique(flat[flat >= traffic.pinned_rows], return_counts=True)
-        top = seen[np.argsort(-counts, kind="stable")[:entries]]
-    if method == "exact":
-        hot[top] = True
-    else:
+    top = traffic.ranking[:entries]
+    if method != "exact":
+        eal = NativeFragmenter(entries // WAYS, WAYS, 1)
         if method == "load":
             eal.load(top, *rows, np.empty_like(top))
         else:
-            eal.learn(flat, *rows, Policy(method))
-        dumped = np.zeros(entries, dtype=np.dtype([("row", "<u4"), ("slot_counter", "<u4")]))
-        count = eal.dump(dumped, 0).lookups
-        hot[dumped["row"][:count]] = True
+            eal.learn(traffic.learn.reshape(-1), *rows, Policy(method))
+        dumped = np.zeros(entries, ENTRY)
+        top = dumped["row"][: eal.dump(dumped, 0).lookups]
+    hot = np.zeros(traffic.total_rows, dtype=bool)
+    hot[top] = True
     looked = traffic.judge >= traffic.pinned_rows
     caught = hot[traffic.judge] | ~looked
     return float(caught[looked].mean()), float(caught.all(axis=1).mean())
@@ -164,7 +160,7 @@ def run(
     seed: int = 0,
     markdown: Path | None = None,
     table: bool = True,
-) -> list[Result]:
+) -> list[HotsetResult]:
     """Measures all cases.
 
     Args:
@@ -180,14 +176,14 @@ def run(
     sources: Iterator[Lookups] = itertools.chain(
         (synthetic(exponent, batches, seed) for exponent in EXPONENTS), map(from_csv, csv_files)
     )
-    results: list[Result] = []
+    results: list[HotsetResult] = []
     for source in sources:
         for entries in source.entries:
             found = {method: judge(source, entries, method) for method in METHODS}
             for method, (lookups, popular) in found.items():
                 limit_lookups, limit = found["exact"]
                 results.append(
-                    Result(
+                    HotsetResult(
                         bench="hotset",
                         case=f"{source.name}/{entries}/{method}",
                         value=round(popular, 4),
@@ -213,9 +209,9 @@ TITLES = {
 }
 
 
-def _grid(results: Sequence[Result], kind: str) -> tuple[list[str], list[list[str]]]:
+def _grid(results: Sequence[HotsetResult], kind: str) -> tuple[list[str], list[list[str]]]:
     """Head and rows of a table of ``TITLES``: one row for each traffic and size."""
-    rows: dict[str, list[Result]] = {}
+    rows: dict[str, list[HotsetResult]] = {}
     for result in results:
         rows.setdefault(result.case.rpartition("/")[0], []).append(result)
     grid = []
@@ -232,7 +228,7 @@ def _grid(results: Sequence[Result], kind: str) -> tuple[list[str], list[list[st
     return ["traffic", "entries", *METHODS], grid
 
 
-def as_markdown(results: Sequence[Result]) -> str:
+def as_markdown(results: Sequence[HotsetResult]) -> str:
     """Both tables in Markdown."""
     parts = []
     for kind, title in TITLES.items():
@@ -244,7 +240,7 @@ def as_markdown(results: Sequence[Result]) -> str:
     return "".join(parts).rstrip("\n") + "\n"
 
 
-def _print(results: Sequence[Result]) -> None:
+def _print(results: Sequence[HotsetResult]) -> None:
     from rich.console import Console
     from rich.table import Table
 

@@ -38,12 +38,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hotline import reference
-from hotline.bench.output import append_json
+from hotline.bench.output import Result, append_json
 from hotline.bench.traffic import BATCHES, Traffic, traffic
 from hotline.config import KernelConfig, kernel_config
 from hotline.device.base import Completion, Fragment, Gather, Handle, Job, Learn, Load, Scatter
 from hotline.device.sim import MemoryModel, SimDevice
-from hotline.device.transport import Kernel
+from hotline.device.transport import KERNELS, Kernel
 from hotline.errors import CompareError, ConfigError
 from hotline.tables import RowBatch
 
@@ -76,14 +76,10 @@ CASES = (
 
 
 @dataclass(frozen=True)
-class Result:
-    """Outcome of a case.
+class RtlResult(Result):
+    """Throughput, in lookups or records per cycle; the limit is that of the bus.
 
     Attributes:
-        bench, case: ``rtl`` and the case's name.
-        value, unit: throughput, in lookups or records per cycle.
-        limit: the same if every cycle were used.
-        ratio: value / limit.
         jobs, cycles: number of jobs, cycles from first start to last done.
         clock_khz: clock that the configuration is meant for.
         shares: of all lookups or samples: ``pinned``, ``eal``, ``cold``, ``popular`` ...
@@ -93,12 +89,6 @@ class Result:
         simulated_cycles_per_second: speed of the simulation itself, wall clock.
     """
 
-    bench: str
-    case: str
-    value: float
-    unit: str
-    limit: float
-    ratio: float
     jobs: int
     cycles: int
     clock_khz: int
@@ -139,7 +129,7 @@ def run(
     verify: bool = True,
     seed: int = 0,
     table: bool = True,
-) -> list[Result]:
+) -> list[RtlResult]:
     """Measures cases one after the other.
 
     Args:
@@ -155,7 +145,7 @@ def run(
     if jobs < 1:
         raise ConfigError(f"jobs={jobs} is not positive")
     chosen = select(cases)
-    results: list[Result] = []
+    results: list[RtlResult] = []
     by_config: dict[str, list[str]] = {}
     for case in chosen:
         by_config.setdefault(case.split("/")[1], []).append(case)
@@ -192,7 +182,7 @@ class _Measurement:
         self.random = np.random.default_rng(seed)
         self._buffers: list[npt.NDArray[Any]] = []
 
-    def run(self) -> Result:
+    def run(self) -> RtlResult:
         self.device.reset()
         measure = {
             "fragment": self._fragment,
@@ -224,7 +214,7 @@ class _Measurement:
         jobs: Sequence[Job],
         limit: Callable[[Any, Completion], tuple[int, float]],
         unit: str,
-    ) -> tuple[Result, list[Completion]]:
+    ) -> tuple[RtlResult, list[Completion]]:
         """Runs jobs back to back, two in flight; ``limit`` gives a job's items and its cycles."""
         device = self.device
         before = device.counters(kernel)
@@ -245,7 +235,7 @@ class _Measurement:
         items, least = sum(n for n, _ in limits), sum(c for _, c in limits)
         counters = {name: (after[name] - before[name]) & 0xFFFF_FFFF for name in before}
         counters |= {"reads_most": state.reads_most, "writes_most": state.writes_most}
-        result = Result(
+        result = RtlResult(
             bench="rtl",
             case=self.case,
             value=round(items / cycles, 4),
@@ -335,7 +325,7 @@ class _Measurement:
         )
         return completion.lookups, max(read, written) / self.config.lanes
 
-    def _fragment(self) -> Result:
+    def _fragment(self) -> RtlResult:
         made, batches, loaded = self._loaded(self.what)
         jobs = self._fragments(made, batches, 2)
         result, completions = self._measure("fragmenter", jobs, self._fragment_limit, "lookups")
@@ -345,7 +335,7 @@ class _Measurement:
             self._verify_fragment(made.hot, jobs[-1], completions[-1])
         return result
 
-    def _small(self) -> Result:
+    def _small(self) -> RtlResult:
         made, batches, _ = self._loaded(self.what, SMALL)
         jobs = self._fragments(made, batches, 2)
         result, completions = self._measure("fragmenter", jobs, self._fragment_limit, "lookups")
@@ -362,7 +352,7 @@ class _Measurement:
         )
         return result
 
-    def _overlap(self) -> Result:
+    def _overlap(self) -> RtlResult:
         """Gathers the cold rows of each mini-batch while the next ones are fragmented."""
         device = self.device
         made, batches, _ = self._loaded(self.what)
@@ -379,7 +369,8 @@ class _Measurement:
             ids[:] = job.cold_rows[: completion.cold_rows] % rows
             return Gather(ids, records[number % 2][: len(ids)], store, rows)
 
-        together = self._span(("fragmenter", "gatherer"))
+        for kernel in KERNELS:
+            device.measure(kernel)
         handles: deque[Handle] = deque()
         gathers: deque[Handle] = deque()
         moved: list[Gather] = []
@@ -395,7 +386,8 @@ class _Measurement:
         completions.append(handles.popleft().wait())
         for handle in gathers:
             handle.wait()
-        cycles = together()
+        states = [device.state(kernel) for kernel in KERNELS]
+        cycles = max(s.last_done for s in states) - min(s.first_start for s in states)
         fragment, _ = self._measure("fragmenter", fragments, self._fragment_limit, "lookups")
         gather, _ = self._measure("gatherer", moved, self._move_limit, "records")
         longer = max(fragment.cycles, gather.cycles)
@@ -408,18 +400,7 @@ class _Measurement:
             extra={"fragment_cycles": fragment.cycles, "gather_cycles": gather.cycles},
         )
 
-    def _span(self, kernels: Sequence[Kernel]) -> Callable[[], int]:
-        """Begins a measurement over kernels; the result ends it and gives the cycles."""
-        for kernel in kernels:
-            self.device.measure(kernel)
-
-        def end() -> int:
-            states = [self.device.state(kernel) for kernel in kernels]
-            return max(s.last_done for s in states) - min(s.first_start for s in states)
-
-        return end
-
-    def _speed(self) -> Result:
+    def _speed(self) -> RtlResult:
         self.what = "criteo"
         result = self._fragment()
         speed = result.simulated_cycles_per_second
@@ -459,7 +440,7 @@ class _Measurement:
         if not np.array_equal(found, expected):
             raise CompareError(f"{self.case}: {name} differs from the oracle's")
 
-    def _learn(self) -> Result:
+    def _learn(self) -> RtlResult:
         made = traffic("criteo", *self._shape, seed=self.seed)
         rows = (made.total_rows, made.pinned_rows)
         inputs = [self._put(batch.ids) for batch in itertools.islice(made.batches, self.jobs)]
@@ -498,7 +479,7 @@ class _Measurement:
         _, rows, count = self._sizes()
         return self._put(self.random.integers(rows, size=count, dtype=np.uint32))
 
-    def _gather(self) -> Result:
+    def _gather(self) -> RtlResult:
         record, rows, count = self._sizes()
         store = self._store()
         records = [self._allocate((count, record), np.uint8) for _ in range(2)]
@@ -511,7 +492,7 @@ class _Measurement:
             self._same("records", jobs[-1].records, store[jobs[-1].ids])
         return result
 
-    def _scatter(self) -> Result:
+    def _scatter(self) -> RtlResult:
         record, rows, count = self._sizes()
         store = self._store()
         expected = store.copy()
@@ -567,7 +548,7 @@ def _progress(total: int) -> Iterator[Callable[[str, int], None]]:
         yield lambda case, done: progress.update(task, advance=done, description=case)
 
 
-def _print(results: Sequence[Result]) -> None:
+def _print(results: Sequence[RtlResult]) -> None:
     from rich.console import Console
     from rich.table import Table
 

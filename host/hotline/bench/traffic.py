@@ -91,7 +91,7 @@ def traffic(
     hot = np.zeros(0, dtype=np.uint32)
     if name == "cold":
         batches = (
-            replace(b, ids=random.integers(group.total_rows, size=b.ids.size, dtype=np.uint32))
+            _with_ids(b, random.integers(group.total_rows, size=b.ids.size, dtype=np.uint32))
             for b in batches
         )
     else:
@@ -102,7 +102,7 @@ def traffic(
     elif name == "hotspot":
         batches = (_with_one(b, hot[0]) for b in batches)
     elif name == "one-id":
-        batches = (replace(b, ids=np.full_like(b.ids, hot[0])) for b in batches)
+        batches = (_with_ids(b, np.full_like(b.ids, hot[0])) for b in batches)
     return Traffic(name, group.total_rows, pinned, hot, batches)
 
 
@@ -120,9 +120,13 @@ def most_frequent(batches: Iterator[RowBatch], entries: int, pinned: int, usual:
     parts: list[U32] = []
     while sum(part.size for part in parts) < look:
         parts.append(next(batches).ids)
-    rows, counts = np.unique(np.concatenate(parts), return_counts=True)
-    rows, counts = rows[rows >= pinned], counts[rows >= pinned]
-    return np.asarray(rows[np.argsort(-counts, kind="stable")[:entries]], dtype=np.uint32)
+    return by_frequency(np.concatenate(parts), pinned)[:entries]
+
+
+def by_frequency(lookups: U32, pinned: int) -> U32:
+    """The distinct rows among the lookups beyond the pinned ones, most frequent first."""
+    rows, counts = np.unique(lookups[lookups >= pinned], return_counts=True)
+    return np.asarray(rows[np.argsort(-counts, kind="stable")])
 
 
 def _that_fit(rows: U32, sets: int, ways: int) -> U32:
@@ -136,24 +140,23 @@ def _that_fit(rows: U32, sets: int, ways: int) -> U32:
 
 
 def _stream(data: Synthetic, group: Group, samples: int) -> Iterator[RowBatch]:
-    bases = np.array([group.bases[feature.table] for feature in group.features])
     for first in itertools.count(0, samples):
         numbers = np.arange(first, first + samples)
-        if data.empty_share:
-            yield ingest(group, data.batch(numbers).features)
-        else:
-            ids = (data.ids(numbers) + bases).astype(np.uint32).reshape(-1)
-            yield RowBatch(ids, samples, len(bases), len(bases))
+        yield ingest(group, data.batch(numbers).features if data.empty_share else data.ids(numbers))
+
+
+def _with_ids(batch: RowBatch, ids: U32) -> RowBatch:
+    return replace(batch, ids=ids, pinned_lookups=None)
 
 
 def _with_hot(batch: RowBatch, hot: U32, pinned: int, random: np.random.Generator) -> RowBatch:
     cold = (batch.ids >= pinned) & ~np.isin(batch.ids, hot)
     ids = batch.ids.copy()
     ids[cold] = hot[random.integers(hot.size, size=int(cold.sum()))]
-    return replace(batch, ids=ids)
+    return _with_ids(batch, ids)
 
 
 def _with_one(batch: RowBatch, row: np.uint32) -> RowBatch:
     ids = batch.ids.copy()
     ids[:: batch.lookups_per_sample] = row
-    return replace(batch, ids=ids)
+    return _with_ids(batch, ids)

@@ -22,6 +22,7 @@ JsonOption = Annotated[
         help="Append one JSON object per case to this file; - is stdout.",
     ),
 ]
+SeedOption = Annotated[int, typer.Option(min=0, help="Of the traffic.")]
 
 
 def rtl(
@@ -46,7 +47,7 @@ def rtl(
     verify: Annotated[
         bool, typer.Option(help="Compare a job of every case with the NumPy oracle.")
     ] = True,
-    seed: Annotated[int, typer.Option(min=0, help="Of the traffic.")] = 0,
+    seed: SeedOption = 0,
     debug: DebugOption = False,
 ) -> None:
     """Measure the RTL in cycles, as a share of what its bus allows.
@@ -107,7 +108,7 @@ def hotset(
     batches: Annotated[
         int, typer.Option(min=1, help="Mini-batches of 4,096 samples to learn from.")
     ] = 256,
-    seed: Annotated[int, typer.Option(min=0, help="Of the traffic.")] = 0,
+    seed: SeedOption = 0,
     debug: DebugOption = False,
 ) -> None:
     """Compare learned hot sets with an exact count of the same lookups.
@@ -150,7 +151,7 @@ def host(
     wait: Annotated[
         float, typer.Option(min=0, help="Longest wait for a quiet machine, in seconds.")
     ] = 1.0,
-    seed: Annotated[int, typer.Option(min=0, help="Of the traffic.")] = 0,
+    seed: SeedOption = 0,
     debug: DebugOption = False,
 ) -> None:
     """Time the fragmentation job on the host, beside what one would use without Hotline.

@@ -94,12 +94,10 @@ class CpuDevice(HostDevice):
         """Queues a job; see ``Device.submit``."""
         if self._dead:
             raise DeviceDead("an earlier job did not finish in time; open another device")
-        bound = self._bind(job)
+        arguments = self._bind(job)
         kernel = "fragmenter" if job.operation in reference.FRAGMENTER else "gatherer"
         places = self._places[kernel]
         if not places.acquire(timeout=self.timeout):
-            for array in bound.scratch:
-                self._pool.free(array)
             self._dead = True
             raise DeviceTimeout(
                 f"the {kernel} did not become free within {self.timeout:g} s; the device is dead "
@@ -108,10 +106,8 @@ class CpuDevice(HostDevice):
 
         def run() -> Completion:
             try:
-                return self._execute(job, bound.arguments)
+                return self._execute(job, arguments)
             finally:
-                for array in bound.scratch:
-                    self._pool.free(array)
                 places.release()
 
         return CpuHandle(self, job, self._threads[kernel].submit(run))

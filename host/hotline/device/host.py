@@ -26,7 +26,7 @@ from hotline.codes import (
 )
 from hotline.config import CONFIGS, KernelConfig, kernel_config
 from hotline.device.base import Capabilities, Completion, Device, Job
-from hotline.device.buffers import Bound, BufferPool, bind
+from hotline.device.buffers import BufferPool, bind
 from hotline.errors import ConfigError, DeviceError
 
 
@@ -82,13 +82,16 @@ class HostDevice(Device):
         if self._closed:
             raise DeviceError("the device is closed; open it again")
 
-    def _bind(self, job: Job) -> Bound:
-        """Checks a job's arrays; the caller frees what it made for it (``Bound.scratch``)."""
+    def _bind(self, job: Job) -> Arguments:
+        """Checks a job's arrays. What a device would read beside them is not kept for these."""
         self._check_open()
         if getattr(job, "operation", None) not in self.capabilities.operations:
             raise ConfigError(f"{type(job).__name__}: the device does not offer this operation")
         entries = self.capabilities.eal_entries
-        return bind(job, self._pool, record=self._record, eal_entries=entries)
+        bound = bind(job, self._pool, record=self._record, eal_entries=entries)
+        for array in bound.scratch:
+            self._pool.free(array)
+        return bound.arguments
 
     def _execute(self, job: Job, arguments: Arguments) -> Completion:
         """Runs a job, or refuses it with BAD_CONFIG."""

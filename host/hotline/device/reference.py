@@ -64,12 +64,7 @@ class ReferenceDevice(HostDevice):
     def submit(self, job: Job) -> Handle:
         """Runs a job; see ``Device.submit``."""
         with self._lock:
-            bound = self._bind(job)
-            try:
-                return ReferenceHandle(self._execute(job, bound.arguments))
-            finally:
-                for array in bound.scratch:
-                    self._pool.free(array)
+            return ReferenceHandle(self._execute(job, self._bind(job)))
 
     @property
     def epoch(self) -> int:

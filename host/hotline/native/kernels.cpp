@@ -203,7 +203,7 @@ std::unique_ptr<uint32_t[], Free> aligned_words(int64_t count) {
 class Eal {
  public:
   Eal(int64_t sets, int ways)
-      : ways_(ways), sets_(sets), entries_(sets * ways),
+      : ways_(ways), entries_(sets * ways),
         mask_(static_cast<uint32_t>(sets - 1)), counters_(static_cast<size_t>(sets * ways)) {
     while ((int64_t{1} << set_bits_) < sets) ++set_bits_;
     keys_ = aligned_words(entries_);
@@ -244,7 +244,6 @@ class Eal {
               uint32_t* out, Cold* cold) const {
     uint32_t rows[kChunk], wanted[kChunk], where[kChunk];
     Found result{end, 0, 0};
-    int64_t& bad = result.bad;
     for (int64_t begin = start; begin < end; begin += kChunk) {
       const int64_t size = std::min(kChunk, end - begin);
       const uint32_t* part = ids + begin;
@@ -258,8 +257,8 @@ class Eal {
         where[looked] = static_cast<uint32_t>(i);
         looked += row >= pinned;
       }
-      if (greatest >= total && bad == end) {
-        bad = begin + (std::find_if(part, part + size, [=](uint32_t r) { return r >= total; }) - part);
+      if (greatest >= total && result.bad == end) {
+        result.bad = begin + first_bad(part, size, total);
       }
       result.pinned += size - looked;
       permute_all(rows, wanted, looked);
@@ -336,7 +335,7 @@ class Eal {
 
   int ways_;
   int set_bits_ = 0;
-  int64_t sets_, entries_;
+  int64_t entries_;
   uint32_t mask_;
   std::unique_ptr<uint32_t[], Free> keys_;
   std::vector<uint8_t> counters_;

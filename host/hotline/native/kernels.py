@@ -42,11 +42,10 @@ RESULT = np.dtype(
 )
 """``HotlineResult`` of kernels.cpp."""
 
+_ARRAYS = ("ids", "offsets", "indices", "popular", "nonpopular", "bitmap", "cold")
+
 FRAGMENT = np.dtype(
-    [
-        (name, np.uint64)
-        for name in ("ids", "offsets", "indices", "popular", "nonpopular", "bitmap", "cold")
-    ]
+    [(name, np.uint64) for name in _ARRAYS]
     + [
         (name, np.int64)
         for name in ("lookups", "samples", "bags", "lookups_per_sample", "lookups_max")
@@ -192,6 +191,16 @@ class NativeFragmenter:
         result["lookups"] = count
         return _completion(Operation.DUMP, result[0], self.epoch)
 
+    def _job(self, arrays: tuple[U32 | None, ...], **numbers: int) -> npt.NDArray[Any]:
+        """One ``FRAGMENT``: its arrays in the order of the fields, the rest by name."""
+        job = np.zeros(1, FRAGMENT)
+        for name, array in zip(_ARRAYS, arrays, strict=True):
+            job[name] = _address(array)
+        for name, number in numbers.items():
+            job[name] = number
+        job["workers"] = self._workers.handle
+        return job
+
     def fragment(
         self,
         ids: U32,
@@ -212,19 +221,17 @@ class NativeFragmenter:
         bags: int = 0,
     ) -> Completion:
         """FRAGMENT; arguments as those of ``reference.fragment`` and of ``Fragment``."""
-        job = _fragment_job(
-            ids,
+        job = self._job(
+            (ids, offsets, indices, popular, nonpopular, bitmap, cold_rows),
+            lookups=ids.size,
             samples=samples,
+            bags=bags,
+            lookups_per_sample=lookups_per_sample,
+            lookups_max=lookups_max,
             total_rows=total_rows,
             pinned_rows=pinned_rows,
             cold_base=cold_base,
             cold_rows_max=cold_rows_max,
-            lookups_max=lookups_max,
-            outputs=(indices, popular, nonpopular, bitmap, cold_rows),
-            lookups_per_sample=lookups_per_sample,
-            offsets=offsets,
-            bags=bags,
-            workers=self._workers,
         )
         result = np.zeros(1, RESULT)
         self._lib.hotline_fragmenter_fragment(self._handle, pointer(job), pointer(result))
@@ -263,55 +270,23 @@ class NativeFragmenter:
             The completion; None if an id is out of its table or the lengths of jagged features are
             wrong: then ``hotline.ingest`` says what is wrong.
         """
-        job = _fragment_job(
-            ids,
+        job = self._job(
+            (ids, offsets, indices, popular, nonpopular, bitmap, cold_rows),
+            lookups=lookups,
             samples=samples,
+            bags=0 if offsets is None else len(features),
+            lookups_per_sample=lookups // samples if samples else 0,
+            lookups_max=lookups_max,
             total_rows=total_rows,
             pinned_rows=pinned_rows,
             cold_base=cold_base,
             cold_rows_max=cold_rows_max,
-            lookups_max=lookups_max,
-            outputs=(indices, popular, nonpopular, bitmap, cold_rows),
-            lookups_per_sample=lookups // samples if samples else 0,
-            offsets=offsets,
-            bags=0 if offsets is None else len(features),
-            workers=self._workers,
         )
-        job["lookups"] = lookups
         result = np.zeros(1, RESULT)
         refused = self._lib.hotline_fragmenter_fragment_features(
             self._handle, pointer(features), len(features), pointer(job), pointer(result)
         )
         return None if refused else _completion(Operation.FRAGMENT, result[0], self.epoch)
-
-
-def _fragment_job(
-    ids: U32 | None,
-    *,
-    samples: int,
-    total_rows: int,
-    pinned_rows: int,
-    cold_base: int,
-    cold_rows_max: int,
-    lookups_max: int,
-    outputs: tuple[U32, ...],
-    lookups_per_sample: int,
-    offsets: U32 | None,
-    bags: int,
-    workers: Workers,
-) -> npt.NDArray[Any]:
-    job = np.zeros(1, FRAGMENT)
-    entry = job[0]
-    names = ("ids", "offsets", "indices", "popular", "nonpopular", "bitmap", "cold")
-    for name, array in zip(names, (ids, offsets, *outputs), strict=True):
-        entry[name] = _address(array)
-    entry["lookups"] = 0 if ids is None else ids.size
-    entry["samples"], entry["bags"] = samples, bags
-    entry["lookups_per_sample"], entry["lookups_max"] = lookups_per_sample, lookups_max
-    entry["total_rows"], entry["pinned_rows"] = total_rows, pinned_rows
-    entry["cold_base"], entry["cold_rows_max"] = cold_base, cold_rows_max
-    entry["workers"] = workers.handle
-    return job
 
 
 def move(
