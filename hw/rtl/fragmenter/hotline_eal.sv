@@ -396,10 +396,10 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
   // --------------------------------------------------------------- the group: lanes to banks
 
   typedef struct packed {
-    logic             valid;
-    logic             last;    // of its slice
-    logic [Lanes-1:0] issue;   // lanes in this group
-    logic [Lanes-1:0] port;
+    logic              valid;
+    logic              last;    // of its slice
+    logic [Lanes-1:0]  issue;   // lanes in this group
+    logic [Lanes-1:0]  port;
     // Of all lanes of the slice.
     set_t [Lanes-1:0]  set;
     lane_t [Lanes-1:0] leader;
@@ -534,18 +534,18 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
   // Not reset: qualified by the valid bits.
   always_ff @(posedge clk_i) begin
     if (!banks_wait) begin
-      token_q[0].last  <= group_q.last;
-      token_q[0].issue <= group_q.issue;
-      token_q[0].port  <= group_q.port;
-      token_q[0].set   <= group_q.set;
+      token_q[0].last   <= group_q.last;
+      token_q[0].issue  <= group_q.issue;
+      token_q[0].port   <= group_q.port;
+      token_q[0].set    <= group_q.set;
       token_q[0].leader <= group_q.leader;
     end
     for (int unsigned s = 1; s <= 5; s++) begin
       if (s > 1 || !banks_wait) begin
-        token_q[s].last  <= token_q[s-1].last;
-        token_q[s].issue <= token_q[s-1].issue;
-        token_q[s].port  <= token_q[s-1].port;
-        token_q[s].set   <= token_q[s-1].set;
+        token_q[s].last   <= token_q[s-1].last;
+        token_q[s].issue  <= token_q[s-1].issue;
+        token_q[s].port   <= token_q[s-1].port;
+        token_q[s].set    <= token_q[s-1].set;
         token_q[s].leader <= token_q[s-1].leader;
       end
     end
@@ -825,7 +825,8 @@ module hotline_eal import hotline_pkg::*, hotline_eal_pkg::*; #(
                       ((res_hit_o | res_pinned_o | res_rejected_o) & ~res_mask_o) == '0);
   a_req_stable: assert property (@(posedge clk_i) disable iff (!rst_ni || !reset_seen_q)
       req_valid_i && !req_ready_o |=>
-      req_valid_i && $stable({req_operation_i, req_frequency_i, req_mask_i, req_ids_i, req_counters_i, req_user_i}));
+      req_valid_i && $stable({req_operation_i, req_frequency_i, req_mask_i, req_ids_i,
+                              req_counters_i, req_user_i}));
   a_clear_held: assert property (@(posedge clk_i) disable iff (!rst_ni || !reset_seen_q)
       clear_valid_i && !clear_ready_o |=> clear_valid_i);
   a_dump_held: assert property (@(posedge clk_i) disable iff (!rst_ni || !reset_seen_q)
