@@ -100,7 +100,7 @@ def library() -> ctypes.CDLL:
 
 def pointer(array: Array) -> int:
     """Address of an array's first element."""
-    return int(array.__array_interface__["data"][0])
+    return array.ctypes.data
 
 
 # ----------------------------------------------------------------------------------------- ingest

@@ -8,6 +8,7 @@ counts of the completion is undefined. The interpreter's lock is released while 
 
 from __future__ import annotations
 
+import ctypes
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -22,63 +23,68 @@ from hotline.native import library, pointer
 
 Bytes = npt.NDArray[np.uint8]
 
-RESULT = np.dtype(
-    [("status", np.int32), ("reason", np.int32)]
-    + [
-        (name, np.uint32)
-        for name in (
-            "samples",
-            "popular",
-            "cold_rows",
-            "pinned",
-            "eal",
-            "cold",
-            "lookups",
-            "error_sample",
-            "error_lookup",
-            "error_value",
-        )
-    ]
+_COUNTS = (
+    "samples",
+    "popular",
+    "cold_rows",
+    "pinned",
+    "eal",
+    "cold",
+    "lookups",
+    "error_sample",
+    "error_lookup",
+    "error_value",
 )
-"""``HotlineResult`` of kernels.cpp."""
-
 _ARRAYS = ("ids", "offsets", "indices", "popular", "nonpopular", "bitmap", "cold")
+_SIZES = ("lookups", "samples", "bags", "lookups_per_sample", "lookups_max")
+_ROWS = ("total_rows", "pinned_rows", "cold_base", "cold_rows_max")
 
-FRAGMENT = np.dtype(
-    [(name, np.uint64) for name in _ARRAYS]
-    + [
-        (name, np.int64)
-        for name in ("lookups", "samples", "bags", "lookups_per_sample", "lookups_max")
-    ]
-    + [(name, np.uint32) for name in ("total_rows", "pinned_rows", "cold_base", "cold_rows_max")]
-    + [("workers", np.uint64)]
-)
-"""``HotlineFragment`` of kernels.cpp."""
+
+class Result(ctypes.Structure):
+    """``HotlineResult`` of kernels.cpp."""
+
+    _fields_ = (
+        ("status", ctypes.c_int32),
+        ("reason", ctypes.c_int32),
+        *((name, ctypes.c_uint32) for name in _COUNTS),
+    )
+
+
+class Job(ctypes.Structure):
+    """``HotlineFragment`` of kernels.cpp."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in _ARRAYS),
+        *((name, ctypes.c_int64) for name in _SIZES),
+        *((name, ctypes.c_uint32) for name in _ROWS),
+        ("workers", ctypes.c_void_p),
+    )
+
 
 POLICIES = {Policy.SRRIP: 0, Policy.FREQUENCY: 1}
 
 
-def _completion(operation: Operation, result: Any, epoch: int) -> Completion:
-    if result["status"] < 0:
+def _completion(operation: Operation, result: Result, epoch: int) -> Completion:
+    if result.status < 0:
         raise HotlineError(
             f"{operation.name}: the host has no memory or no thread left; use smaller jobs"
         )
     return Completion(
         tag=0,
-        status=Status(int(result["status"])),
+        status=Status(result.status),
         operation=operation,
-        reason=Reason(int(result["reason"])),
+        reason=Reason(result.reason),
         epoch=epoch,
-        samples=int(result["samples"]),
-        popular=int(result["popular"]),
-        cold_rows=int(result["cold_rows"]),
-        pinned_lookups=int(result["pinned"]),
-        eal_lookups=int(result["eal"]),
-        cold_lookups=int(result["cold"]),
-        lookups=int(result["lookups"]),
-        error_sample=int(result["error_sample"]),
-        error_lookup=int(result["error_lookup"]),
-        error_value=int(result["error_value"]),
+        samples=result.samples,
+        popular=result.popular,
+        cold_rows=result.cold_rows,
+        pinned_lookups=result.pinned,
+        eal_lookups=result.eal,
+        cold_lookups=result.cold,
+        lookups=result.lookups,
+        error_sample=result.error_sample,
+        error_lookup=result.error_lookup,
+        error_value=result.error_value,
     )
 
 
@@ -130,20 +136,20 @@ class NativeFragmenter:
         self.epoch = 0
         self._lib.hotline_fragmenter_clear(self._handle)
 
-    def _ran(self, operation: Operation, result: Any) -> Completion:
+    def _ran(self, operation: Operation, result: Result) -> Completion:
         self.epoch = (self.epoch + 1) & 0xFFFF_FFFF
         return _completion(operation, result, self.epoch)
 
     def clear(self) -> Completion:
         """CLEAR: invalidates everything."""
         self._lib.hotline_fragmenter_clear(self._handle)
-        return self._ran(Operation.CLEAR, np.zeros(1, RESULT)[0])
+        return self._ran(Operation.CLEAR, Result())
 
     def learn(
         self, ids: U32, total_rows: int, pinned_rows: int, policy: Policy = Policy.FREQUENCY
     ) -> Completion:
         """LEARN: applies lookups [n] in order."""
-        result = np.zeros(1, RESULT)
+        result = Result()
         self._lib.hotline_fragmenter_learn(
             self._handle,
             _address(ids),
@@ -151,9 +157,9 @@ class NativeFragmenter:
             total_rows,
             pinned_rows,
             POLICIES[policy],
-            pointer(result),
+            ctypes.byref(result),
         )
-        return self._ran(Operation.LEARN, result[0])
+        return self._ran(Operation.LEARN, result)
 
     def load(
         self,
@@ -163,7 +169,7 @@ class NativeFragmenter:
         rejected: npt.NDArray[Any] | None,
     ) -> Completion:
         """LOAD of entries (``ENTRY``) or row ids [n]; ``rejected`` gets the returned ones."""
-        result = np.zeros(1, RESULT)
+        result = Result()
         self._lib.hotline_fragmenter_load(
             self._handle,
             _address(entries),
@@ -172,34 +178,28 @@ class NativeFragmenter:
             pinned_rows,
             int(entries.dtype != ENTRY),
             _address(rejected),
-            pointer(result),
+            ctypes.byref(result),
         )
-        return self._ran(Operation.LOAD, result[0])
+        return self._ran(Operation.LOAD, result)
 
     def evict(self, ids: U32, total_rows: int, pinned_rows: int) -> Completion:
         """EVICT: invalidates the listed ids [n] that are present."""
-        result = np.zeros(1, RESULT)
+        result = Result()
         self._lib.hotline_fragmenter_evict(
-            self._handle, _address(ids), ids.size, total_rows, pinned_rows, pointer(result)
+            self._handle, _address(ids), ids.size, total_rows, pinned_rows, ctypes.byref(result)
         )
-        return self._ran(Operation.EVICT, result[0])
+        return self._ran(Operation.EVICT, result)
 
     def dump(self, entries: Entries, pinned_rows: int) -> Completion:
         """DUMP into ``entries`` [sets * ways]."""
         count = self._lib.hotline_fragmenter_dump(self._handle, pinned_rows, pointer(entries))
-        result = np.zeros(1, RESULT)
-        result["lookups"] = count
-        return _completion(Operation.DUMP, result[0], self.epoch)
+        result = Result()
+        result.lookups = count
+        return _completion(Operation.DUMP, result, self.epoch)
 
-    def _job(self, arrays: tuple[U32 | None, ...], **numbers: int) -> npt.NDArray[Any]:
-        """One ``FRAGMENT``: its arrays in the order of the fields, the rest by name."""
-        job = np.zeros(1, FRAGMENT)
-        for name, array in zip(_ARRAYS, arrays, strict=True):
-            job[name] = _address(array)
-        for name, number in numbers.items():
-            job[name] = number
-        job["workers"] = self._workers.handle
-        return job
+    def _job(self, arrays: tuple[U32 | None, ...], **numbers: int) -> Job:
+        """One job: its arrays in the order of the fields, the rest by name."""
+        return Job(*map(_address, arrays), **numbers, workers=self._workers.handle)
 
     def fragment(
         self,
@@ -233,9 +233,9 @@ class NativeFragmenter:
             cold_base=cold_base,
             cold_rows_max=cold_rows_max,
         )
-        result = np.zeros(1, RESULT)
-        self._lib.hotline_fragmenter_fragment(self._handle, pointer(job), pointer(result))
-        return _completion(Operation.FRAGMENT, result[0], self.epoch)
+        result = Result()
+        self._lib.hotline_fragmenter_fragment(self._handle, ctypes.byref(job), ctypes.byref(result))
+        return _completion(Operation.FRAGMENT, result, self.epoch)
 
     def fragment_features(
         self,
@@ -282,11 +282,11 @@ class NativeFragmenter:
             cold_base=cold_base,
             cold_rows_max=cold_rows_max,
         )
-        result = np.zeros(1, RESULT)
+        result = Result()
         refused = self._lib.hotline_fragmenter_fragment_features(
-            self._handle, pointer(features), len(features), pointer(job), pointer(result)
+            self._handle, pointer(features), len(features), ctypes.byref(job), ctypes.byref(result)
         )
-        return None if refused else _completion(Operation.FRAGMENT, result[0], self.epoch)
+        return None if refused else _completion(Operation.FRAGMENT, result, self.epoch)
 
 
 def move(
@@ -311,7 +311,7 @@ def move(
     """
     segments = (store,) if isinstance(store, np.ndarray) else tuple(store)
     addresses = np.array([pointer(segment) for segment in segments], dtype=np.uint64)
-    result = np.zeros(1, RESULT)
+    result = Result()
     library().hotline_move(
         _address(ids),
         ids.size,
@@ -322,6 +322,6 @@ def move(
         _address(records),
         int(operation is Operation.SCATTER),
         None if workers is None else workers.handle,
-        pointer(result),
+        ctypes.byref(result),
     )
-    return _completion(operation, result[0], 0)
+    return _completion(operation, result, 0)
