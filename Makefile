@@ -7,6 +7,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+VERIFY := $(VENV)/.verify-installed
 # Two workers: a build of a bench is one process, so more than the cores gains nothing.
 JOBS   ?= 2
 # Of the long checks: `make soak LOOKUPS=1e8 CONFIG=kv260 SEED=1`.
@@ -17,7 +18,7 @@ COUNT  ?= 300
 NATIVE := $(wildcard host/hotline/native/*.cpp host/hotline/native/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all soak coverage mutate lint format regs bench-rtl bench-hotset clean distclean
+.PHONY: help setup demo test test-all soak coverage mutate formal synth lint format regs bench-rtl bench-hotset clean distclean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort \
@@ -30,6 +31,10 @@ $(STAMP): requirements-dev.lock pyproject.toml $(NATIVE)
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $@
 
+$(VERIFY): $(STAMP) requirements-verify.lock
+	$(BIN)/python -m pip install --quiet -r requirements-verify.lock
+	@touch $@
+
 setup: $(STAMP)  ## Make .venv with the pinned development environment
 
 demo: $(STAMP)  ## Train on MovieLens-100K through the simulated RTL; plots and metrics in build/demo
@@ -38,7 +43,7 @@ demo: $(STAMP)  ## Train on MovieLens-100K through the simulated RTL; plots and 
 test: $(STAMP)  ## Run the tests (cocotb, system, host), slow ones left out
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow" -q
 
-test-all: $(STAMP)  ## Run every test, the slow ones with many seeds included
+test-all: $(STAMP) $(VERIFY)  ## Run every test, the slow ones with many seeds included
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile -q
 
 lint: $(STAMP)  ## ruff, mypy, verilator -Wall, verible, register freshness
@@ -62,6 +67,9 @@ coverage: $(STAMP)  ## Line and toggle coverage of the RTL; report in build/cove
 
 mutate: $(STAMP)  ## Small faults put into the RTL, one at a time: would a test notice? COUNT=300
 	OMP_NUM_THREADS=1 $(BIN)/python -m sim.mutate --count $(COUNT)
+
+formal: $(VERIFY)  ## Prove properties of the building blocks (SymbiYosys, z3); counterexamples in build/formal
+	$(BIN)/python hw/formal/run.py --json build/formal/results.json
 
 bench-rtl: $(STAMP)  ## Measure the kernels against the bus limit; JSON lines in build/bench/rtl.jsonl
 	$(BIN)/hotline bench rtl --json build/bench/rtl.jsonl

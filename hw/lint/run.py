@@ -7,6 +7,7 @@
 - register files: `hw/regs/generate.py --check`;
 - file lists: every source under `hw/rtl` is in one;
 - verible-verilog-lint over all sources that are not generated (`verible.rules`, `verible.waiver`);
+- slang over both kernels: whether they are SystemVerilog by the standard;
 - `verilator --lint-only -Wall` (`verilator.vlt`) over both kernels in every configuration of
   `hotline.config` (the narrowest and the widest bus also as synthesised, without assertions), and
   over every module as a top of its own.
@@ -94,6 +95,23 @@ def kernel_checks() -> Iterator[Check]:
                 yield Check(f"{name}, synthesis", _verilator(top, sources, *parameters, *synthesis))
 
 
+def slang_checks() -> Iterator[Check]:
+    """Both kernels by the rules of the language, which Verilator does not hold us to everywhere."""
+    sources = read_file_list("kernels", ROOT)
+    arguments = ["slang", *(f"--top=hotline_{kernel}_top" for kernel in KERNELS)]
+    program = (
+        "import sys; from pyslang.driver import Driver; driver = Driver(); "
+        "driver.addStandardArgs(); "
+        "ok = driver.parseCommandLine(sys.argv[1]) and driver.processOptions() "
+        "and driver.parseAllSources() and driver.runFullCompilation(False); "
+        "sys.exit(0 if ok else 1)"
+    )
+    for define in ((), ("-DSYNTHESIS",)):
+        line = " ".join([*arguments, *define, *(str(source) for source in sources)])
+        name = "slang, synthesis" if define else "slang"
+        yield Check(name, (sys.executable, "-c", program, line))
+
+
 def module_checks() -> Iterator[Check]:
     """Every module alone, with the sources of the first list that names it."""
     seen: set[Path] = set()
@@ -132,7 +150,13 @@ def main() -> int:
     for path in unlisted():
         failed += 1
         print(f"FAIL  {path.relative_to(ROOT)} is in no file list (hw/rtl/*.f)")
-    checks = [register_check(), verible_check(), *kernel_checks(), *module_checks()]
+    checks = [
+        register_check(),
+        verible_check(),
+        *slang_checks(),
+        *kernel_checks(),
+        *module_checks(),
+    ]
     with ThreadPoolExecutor(WORKERS) as pool:
         for check, code, output, seconds in pool.map(run, checks):
             print(f"{'FAIL' if code else 'ok  '}  {check.name}  ({seconds:.1f} s)", flush=True)

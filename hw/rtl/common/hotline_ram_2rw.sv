@@ -69,8 +69,7 @@ module hotline_ram_2rw #(
 
 `ifndef SYNTHESIS
   // There is no reset here: what the user's registers hold before its first edge does not count.
-  logic started_q;
-  initial started_q = 1'b0;
+  logic started_q = 1'b0;
   always_ff @(posedge clk_i) started_q <= 1'b1;
 
   a_one_writer : assert property (@(posedge clk_i)

@@ -351,6 +351,9 @@ module hotline_cold_tracker import hotline_fragment_pkg::*; #(
     end
   end
 
+  logic [ColdLanes-1:0] put_now;   // written in this cycle
+  logic                 plenty_q;  // positions for this group and one more
+
   always_ff @(posedge clk_i) begin
     // One cycle old, so the group of that cycle may have taken its share since.
     plenty_q <= room_q >= (PositionBits + 1)'(2 * ColdLanes);
@@ -378,8 +381,6 @@ module hotline_cold_tracker import hotline_fragment_pkg::*; #(
   // ------------------------------------------------------------------------------- s3: decision
   logic                      out_valid, out_ready;
   logic [ColdLanes-1:0]      fresh, need_walk, out_new, out_overflow;
-  logic [ColdLanes-1:0]      put_now;        // written in this cycle
-  logic                      plenty_q;       // positions for this group and one more
   position_t [ColdLanes-1:0] out_position;
   logic [CountWidth-1:0]     taken, counted;
   logic                      walk_due;
