@@ -71,6 +71,9 @@ mutate: $(STAMP)  ## Small faults put into the RTL, one at a time: would a test 
 formal: $(VERIFY)  ## Prove properties of the building blocks (SymbiYosys, z3); counterexamples in build/formal
 	$(BIN)/python hw/formal/run.py --json build/formal/results.json
 
+synth: $(VERIFY)  ## Synthesise every configuration with Yosys, ECP5 as a trend of the clock; writes docs/synthesis.md
+	$(BIN)/python hw/synth/run.py --fmax
+
 bench-rtl: $(STAMP)  ## Measure the kernels against the bus limit; JSON lines in build/bench/rtl.jsonl
 	$(BIN)/hotline bench rtl --json build/bench/rtl.jsonl
 

@@ -25,6 +25,7 @@ from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
 
 from hotline.sources import read_file_list
+from sim.fourstate import plain_verilog
 
 ROOT = Path(__file__).resolve().parents[1]
 RTL = ROOT / "hw" / "rtl"
@@ -47,6 +48,11 @@ def _tool_environment() -> None:
     )
 
 
+def verilated_arguments(seed: int) -> list[str]:
+    """Random start values of registers and memories."""
+    return ["+verilator+rand+reset+2", f"+verilator+seed+{seed % 2**31 or 1}"]
+
+
 def run_bench(
     toplevel: str,
     file_list: str,
@@ -61,6 +67,7 @@ def run_bench(
     extra_env: Mapping[str, str] | None = None,
     build_args: Sequence[str] = (),
     waves: bool = False,
+    four_state: bool = False,
 ) -> None:
     """Builds ``toplevel`` from ``hw/rtl/<file_list>.f`` and runs ``bench`` on it.
 
@@ -78,35 +85,48 @@ def run_bench(
         extra_env: environment variables of the bench.
         build_args: further arguments for Verilator.
         waves: write ``dump.vcd`` into the build folder.
+        four_state: run it on Icarus, as plain Verilog (``sim.fourstate``), without assertions.
     """
     _tool_environment()
     parameters = dict(parameters or {})
     build_args = [*build_args, *shlex.split(os.environ.get("HOTLINE_BENCH_ARGS", ""))]
     plusargs = shlex.split(os.environ.get("HOTLINE_PLUSARGS", ""))
-    coverage = os.environ.get("HOTLINE_COVERAGE")  # folder of the data; see sim.coverage
+    # Folder of the data; see sim.coverage.
+    coverage = None if four_state else os.environ.get("HOTLINE_COVERAGE")
     if coverage:
         build_args = [*build_args, "--coverage-line", "--coverage-toggle"]
-    key = hashlib.sha256(repr((sorted(parameters.items()), list(build_args), waves)).encode())
-    build_dir = BUILD / f"{toplevel}-{bench}-{key.hexdigest()[:10]}"
-    runner = get_runner("verilator")
-    runner.build(
-        # The waivers come first: the last source tells the runner the language of the top.
-        sources=[ROOT / "hw/lint/verilator.vlt", *read_file_list(file_list), *extra_sources],
-        hdl_toplevel=toplevel,
-        parameters=parameters,
-        build_args=[
-            "-Wall",
-            "--assert",
-            "--x-assign",
-            "unique",
-            "--x-initial",
-            "unique",
-            *build_args,
-        ],
-        build_dir=build_dir,
-        waves=waves,
-        timescale=("1ns", "1ps"),
+    key = hashlib.sha256(
+        repr((sorted(parameters.items()), list(build_args), waves, four_state)).encode()
     )
+    build_dir = BUILD / f"{toplevel}-{bench}-{key.hexdigest()[:10]}"
+    sources = [*read_file_list(file_list), *extra_sources]
+    runner = get_runner("icarus" if four_state else "verilator")
+    if four_state:
+        build_dir.mkdir(parents=True, exist_ok=True)
+        plain = build_dir / f"{toplevel}.v"
+        plain_verilog(toplevel, sources, parameters, plain)
+        runner.build(
+            sources=[plain], hdl_toplevel=toplevel, build_dir=build_dir, timescale=("1ns", "1ps"),
+        )  # fmt: skip
+    else:
+        # The waivers come first: the last source tells the runner the language of the top.
+        runner.build(
+            sources=[ROOT / "hw/lint/verilator.vlt", *sources],
+            hdl_toplevel=toplevel,
+            parameters=parameters,
+            build_args=[
+                "-Wall",
+                "--assert",
+                "--x-assign",
+                "unique",
+                "--x-initial",
+                "unique",
+                *build_args,
+            ],
+            build_dir=build_dir,
+            waves=waves,
+            timescale=("1ns", "1ps"),
+        )
     if seed is None and "HOTLINE_SEED" in os.environ:
         seed = int(os.environ["HOTLINE_SEED"])
     drawn = random.SystemRandom().randrange(1, 2**31)
@@ -123,7 +143,8 @@ def run_bench(
         try:
             runner.test(
                 hdl_toplevel=toplevel,
-                test_module=["sim.time_zero", bench],
+                # Icarus starts with unknown inputs, so that there is nothing to hold.
+                test_module=[bench] if four_state else ["sim.time_zero", bench],
                 testcase=testcase,
                 test_filter=test_filter,
                 seed=each,
@@ -133,8 +154,7 @@ def run_bench(
                 extra_env=environment,
                 waves=waves,
                 plusargs=[
-                    "+verilator+rand+reset+2",
-                    f"+verilator+seed+{each % 2**31 or 1}",
+                    *([] if four_state else verilated_arguments(each)),
                     *plusargs,
                 ],
             )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import cocotb
 from cocotb.clock import Clock
 from cocotb.handle import Immediate
 
@@ -17,6 +18,10 @@ def power_up(clock: Any, reset_n: Any, period_ns: int = 4) -> None:
     value the reset started at: assertions then fail on random state that no reset has cleared yet.
     Call it first in a test; the reset stays low.
     """
-    clock.set(Immediate(0))
-    reset_n.set(Immediate(0))
+    for signal in (clock, reset_n):
+        if cocotb.SIM_NAME.startswith("Icarus"):
+            # Starts unknown, so that there is no edge; a net that is written at once stays dead.
+            signal.value = 0
+        else:
+            signal.set(Immediate(0))
     Clock(clock, period_ns, unit="ns").start(start_high=False)

@@ -32,11 +32,13 @@ CACHE_BUFFERABLE = 3
 
 
 class Testbench:
-    """A top between host and memory, with a checker on its AXI port."""
+    """A top between host and memory, with a checker on its AXI port.
+
+    To be made in reset, after a clock edge: with four states outputs are unknown before it.
+    """
 
     def __init__(self, dut: Any) -> None:
         self.dut = dut
-        power_up(dut.ap_clk, dut.ap_rst_n)
         for prefix in ("s_axi_control", "m_axi_gmem"):
             logging.getLogger(f"cocotb.{dut._name}.{prefix}").setLevel(logging.WARNING)
         self.host = RegisterHost(dut, dut.ap_clk, dut.ap_rst_n)
@@ -57,7 +59,7 @@ class Testbench:
         cocotb.start_soon(self.checker.run())
 
     async def reset(self) -> None:
-        """Reset from time 0 on."""
+        """The end of the reset."""
         await ClockCycles(self.dut.ap_clk, 5)
         self.dut.ap_rst_n.value = 1
         await ClockCycles(self.dut.ap_clk, 2)
@@ -98,6 +100,8 @@ def same(result: Record, completion: Any) -> None:
 
 async def begin(dut: Any) -> Testbench:
     """Reset, magic, interrupts on."""
+    power_up(dut.ap_clk, dut.ap_rst_n)
+    await ClockCycles(dut.ap_clk, 2)
     tb = Testbench(dut)
     await tb.reset()
     assert await tb.host.read(reg.IDENTITY_MAGIC) == MAGIC
