@@ -110,7 +110,8 @@ class Testbench:
         while True:
             await RisingEdge(self.dut.clk_i)
             self.cycle += 1
-            self.stalls += bool(self.dut.stat_stall_bank_o.value)
+            if self.dut.rst_ni.value:
+                self.stalls += bool(self.dut.stat_stall_bank_o.value)
 
     async def reset(self, pinned_rows: int = 0, wait: bool = True) -> None:
         """Resets the block, starts receiving, and waits for the end of the sweep."""

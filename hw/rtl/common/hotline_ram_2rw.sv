@@ -69,8 +69,9 @@ module hotline_ram_2rw #(
 
 `ifndef SYNTHESIS
   // There is no reset here: what the user's registers hold before its first edge does not count.
-  logic started_q = 1'b0;
-  always_ff @(posedge clk_i) started_q <= 1'b1;
+  logic started_q;
+  initial started_q = 1'b0;
+  always @(posedge clk_i) started_q <= 1'b1;
 
   a_one_writer : assert property (@(posedge clk_i)
       !(started_q && a_en_i && a_we_i && b_en_i && b_we_i && a_addr_i == b_addr_i));
