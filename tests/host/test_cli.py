@@ -294,6 +294,16 @@ def test_train_writes_figures_and_plots(hotline: Runner, folder: Path, tmp_path:
     assert {"fragment", "non-popular", "update"} <= stages
 
 
+def test_train_counts_rows_first(hotline: Runner, folder: Path) -> None:
+    chosen = ("--data", str(folder), "--steps", "5", "--count", "3")
+    code, _, err = hotline(*SMALL, *chosen, "--json")
+    assert code == 0 and "most frequent rows of 3 mini-batches" in err
+    found = hotline.json(*SMALL, *chosen)
+    assert found["learning_steps"] == 0 and found["popular_share"] > 0
+    code, _, err = hotline(*SMALL, *chosen, "--learn", "2")
+    assert code != 0 and "give one" in err
+
+
 @pytest.mark.parametrize("schedule", ["split", "merged"])
 def test_train_json_is_all_of_stdout(hotline: Runner, folder: Path, schedule: str) -> None:
     found = hotline.json(*SMALL, "--data", str(folder), "--steps", "5", "--schedule", schedule)

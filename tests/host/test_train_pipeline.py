@@ -497,12 +497,15 @@ def test_an_error_in_the_loop_loses_no_update(embedding: HotlineEmbedding) -> No
     assert not embedding.working.training and not embedding.working.live
 
 
-def test_profiling_learns_without_training(device: LateDevice, embedding: HotlineEmbedding) -> None:
+@pytest.mark.parametrize("exact", [False, True])
+def test_profiling_learns_without_training(
+    device: LateDevice, embedding: HotlineEmbedding, exact: bool
+) -> None:
     rng = np.random.default_rng(8)
     batches = random_batches(GROUP, rng, (20,) * 8)
     before = embedding.table_weights("a")
     pipeline = Pipeline(embedding, batches)
-    change = pipeline.profile(batches[:4])
+    change = pipeline.profile(batches[:4], exact=exact)
     assert change.added == change.hot_rows > 0 and change.evicted == change.moved == 0
     assert pipeline.changes == [change] and pipeline.phase == "acceleration"
     assert torch.equal(embedding.table_weights("a"), before)

@@ -12,7 +12,9 @@ thread.
 
 Cases are ``host/<zipf>/<variant>``; ``value`` is in million lookups per second. ``ratio`` of ours
 is to the best of the libraries, of the others to ours. ``host/random/gather`` and ``.../scatter``
-move random rows of 64 bytes; their limit is a bare loop over the same rows.
+move random rows of 64 bytes; their limit is a bare loop over the same rows. ``learn`` (LEARN of row
+ids) and ``count`` (exact counts of raw ids; ``host/random/count``: of random rows out of 300
+million) are held against the profiler that FAE released.
 """
 
 from __future__ import annotations
@@ -39,10 +41,11 @@ from hotline.codes import Operation, Status
 from hotline.data.synthetic import CRITEO_KAGGLE, Synthetic
 from hotline.device.base import ENTRY
 from hotline.errors import CompareError, ConfigError
+from hotline.frequency import RowCounter
 from hotline.ingest import describe
 from hotline.native import pointer
 from hotline.native.kernels import NativeFragmenter, move
-from hotline.tables import Group
+from hotline.tables import FeatureConfig, Group, TableConfig
 
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
@@ -56,6 +59,9 @@ SETS, WAYS = 32_768, 16
 COLD_ROWS = 65_536
 OURS = "hotline-cpu"
 RANDOM_ROWS = 1 << 20
+COUNTED_ROWS = 300_000_000
+FAE_PROFILER = 2.7
+"""Million lookups/s of the profiler released with FAE (arXiv 2103.00686), as we measured it."""
 
 
 @dataclass(frozen=True)
@@ -554,6 +560,7 @@ def run(
                 _make(variant, setting, made, absent)
             results += _job(name, setting, made, repetitions, wait_s)
         results += _random(rows_max, repetitions, wait_s, seed)
+        results.append(_count(rows_max, repetitions, wait_s, seed))
     finally:
         torch.set_num_threads(threads)
     for result in results:
@@ -598,20 +605,37 @@ def _job(
         results.append(
             _result(f"host/{zipf}/{name}", value, limit, seconds[name], extra, quiet.share)
         )
-    flat = rows.astype(np.uint32)
-    learner = NativeFragmenter(SETS, WAYS, 1)
-    learned = _interleave(
+    flat = [(batch + setting.bases).reshape(-1).astype(np.uint32) for batch in setting.batches]
+    learner, counter = NativeFragmenter(SETS, WAYS, 1), RowCounter(setting.group)
+    total, pinned = setting.group.total_rows, setting.group.pinned_rows
+    profiled = _interleave(
         {
-            "learn": lambda _: learner.learn(
-                flat, setting.group.total_rows, setting.group.pinned_rows
-            )
+            "learn": lambda number: learner.learn(flat[number], total, pinned),
+            "count": lambda number: counter.add(setting.batches[number]),
         },
         repetitions,
         quiet,
-    )["learn"]
-    value = lookups / statistics.median(learned) / 1e6
-    results.append(_result(f"host/{zipf}/learn", value, value, learned, {}, quiet.share))
+    )
+    for name, times in profiled.items():
+        value = lookups / statistics.median(times) / 1e6
+        results.append(_result(f"host/{zipf}/{name}", value, FAE_PROFILER, times, {}, quiet.share))
     return results
+
+
+def _count(rows_max: int | None, repetitions: int, wait_s: float, seed: int) -> HostResult:
+    """Counting of uniformly random rows, the worst case, of a table of 300 million."""
+    total = min(rows_max or COUNTED_ROWS, COUNTED_ROWS)
+    group = Group((TableConfig("table", total, DIM),), (FeatureConfig("id", "table"),), pin_bytes=0)
+    counter, random = RowCounter(group), np.random.default_rng(seed)
+    ids = [random.integers(total, size=RANDOM_ROWS, dtype=np.uint32) for _ in range(BATCHES)]
+    counter.add_rows(np.arange(total, dtype=np.uint32))  # every page is there
+    quiet = Quiet(wait_s)
+    times = _interleave(
+        {"count": lambda n: counter.add_rows(ids[n])}, max(repetitions // 3, 3), quiet
+    )
+    value = RANDOM_ROWS / statistics.median(times["count"]) / 1e6
+    extra = {"rows": float(total), "bytes_per_row": 1.0}
+    return _result("host/random/count", value, FAE_PROFILER, times["count"], extra, quiet.share)
 
 
 def _random(rows_max: int | None, repetitions: int, wait_s: float, seed: int) -> list[HostResult]:

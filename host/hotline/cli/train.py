@@ -161,6 +161,16 @@ def train(
             rich_help_panel=_RUN,
         ),
     ] = None,
+    count: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="MINI-BATCHES",
+            help="Count every row of so many mini-batches first, and make the most frequent ones "
+            "popular, instead of learning.",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
     lookahead: Annotated[
         int,
         typer.Option(
@@ -226,7 +236,11 @@ def train(
     dataset = open_dataset(data, skip_bad_rows=skip_bad_rows, seed=seed)
     epoch_steps = -(-dataset.samples("train") // batch_size)
     total = min(epoch_steps * epochs, steps or epoch_steps * epochs)
+    if learn and count:
+        raise ConfigError("--learn and --count are two ways to choose what is popular; give one")
     learn_steps = max(1, round(min(epoch_steps, total) * _LEARN_SHARE)) if learn is None else learn
+    if count:
+        learn_steps = 0
     settings = TrainerConfig(
         schedule=schedule.value,
         batch_size=batch_size,
@@ -238,6 +252,8 @@ def train(
         lr=lr,
         optimizer=optimizer.value,
         learn_steps=learn_steps,
+        profile_batches=count or 0,
+        profile_exact=count is not None,
         lookahead=lookahead,
         pin_bytes=pin_bytes_of(pin_rows, dim),
         seed=seed,
@@ -302,6 +318,13 @@ def _steps(settings: TrainerConfig, dataset: Dataset) -> int:
     return steps if settings.steps is None else min(steps, settings.steps)
 
 
+def _chosen(settings: TrainerConfig) -> str:
+    """How the hot set is found."""
+    if settings.profile_exact:
+        return f"filled with the most frequent rows of {settings.profile_batches} mini-batches"
+    return f"learned in {settings.learn_steps} steps"
+
+
 def _introduce(settings: TrainerConfig, dataset: Dataset, device: Device) -> None:
     """Says what is about to happen."""
     group = dataset.group(settings.dim, settings.pin_bytes)
@@ -310,7 +333,7 @@ def _introduce(settings: TrainerConfig, dataset: Dataset, device: Device) -> Non
         f"[bold]{escape(dataset.name)}[/]: {dataset.samples('train'):,} samples, "
         f"{group.total_rows:,} rows ({group.pinned_rows:,} pinned); "
         f"[bold]{capabilities.backend} {capabilities.config}[/]: EAL of "
-        f"{capabilities.eal_entries:,} rows, learned in {settings.learn_steps} steps",
+        f"{capabilities.eal_entries:,} rows, {_chosen(settings)}",
         soft_wrap=True,
     )
     if group.total_rows - group.pinned_rows <= capabilities.eal_entries:

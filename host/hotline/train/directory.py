@@ -31,6 +31,11 @@ class Directory:
         if accelerator.epoch:  # it may hold rows of another group
             accelerator.run(Clear())
 
+    @property
+    def capacity(self) -> int:
+        """Rows that it holds, at most."""
+        return self.accelerator.device.capabilities.eal_entries
+
     def learn(self, ids: U32) -> None:
         """Starts LEARN jobs on row ids [n]; at most two are open."""
         device = self.accelerator.device

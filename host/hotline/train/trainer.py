@@ -52,7 +52,8 @@ class TrainerConfig:
         lr: learning rate of the dense layers and of the rows.
         optimizer: of the rows, and of the dense layers under the same name: ``sgd``, ``adagrad``.
         learn_steps: mini-batches of the learning phase; they train, too.
-        profile_batches: mini-batches to learn from before the training begins.
+        profile_batches: mini-batches to choose the hot set from before the training begins.
+        profile_exact: they are counted exactly on the host; else LEARNed by the device.
         lookahead: mini-batches prepared while one trains.
         cold_rows: rows of a cold tail; None: what the device's tracker holds.
         pin_bytes: tables up to this size are always hot.
@@ -73,6 +74,7 @@ class TrainerConfig:
     optimizer: str = "sgd"
     learn_steps: int = 0
     profile_batches: int = 0
+    profile_exact: bool = False
     lookahead: int = 1
     cold_rows: int | None = None
     pin_bytes: int = PIN_THRESHOLD_BYTES
@@ -243,7 +245,9 @@ class Trainer:
         self.changes = pipeline.changes
         if config.profile_batches:
             first = self.data.batches("train", config.batch_size, seed=config.seed, epoch=0)
-            pipeline.profile(itertools.islice(first, config.profile_batches))
+            pipeline.profile(
+                itertools.islice(first, config.profile_batches), exact=config.profile_exact
+            )
         for batch in pipeline:
             phase = pipeline.phase
             self.optimizer.zero_grad()
