@@ -181,6 +181,63 @@ def host(
     )
 
 
+def train(
+    json: JsonOption = None,
+    variants: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="Only these variants.", show_default=False),
+    ] = None,
+    threads: Annotated[
+        str, typer.Option(metavar="N,...", help="Numbers of threads, a run for each.")
+    ] = "1,2",
+    batches: Annotated[int, typer.Option(min=1, help="Mini-batches, all different.")] = 200,
+    rows_max: Annotated[int, typer.Option(min=1, help="Cap on the rows of a table.")] = 1_000_000,
+    sim: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CONFIG",
+            help="Also count the cycles of a step in the simulated hardware.",
+            show_default=False,
+        ),
+    ] = None,
+    wait: Annotated[
+        float, typer.Option(min=0, help="Longest wait for a quiet machine, in seconds.")
+    ] = 1.0,
+    seed: SeedOption = 0,
+    debug: DebugOption = False,
+) -> None:
+    """Time training on the CPU, beside plain torch and TorchRec.
+
+    A Criteo-like DLRM with 356 MB of tables. All variants start from the same weights, see the
+    same mini-batches, take turns, and must reach the same losses: plain (nn.EmbeddingBag),
+    torchrec-fused and torchrec-plain (where TorchRec is installed: pip install torchrec
+    fbgemm-gpu-cpu), merged and split (ours on the cpu device).
+
+    Examples:
+
+      hotline bench train
+      hotline bench train --threads 1 --variants plain,merged --batches 40 --rows-max 100000
+    """
+    from hotline.bench.train import run
+
+    _check_writable("--json", json)
+    try:
+        numbers = [int(number) for number in threads.split(",")]
+    except ValueError:
+        raise ConfigError(f"--threads {threads!r}: give numbers such as 1,2") from None
+    run(
+        json,
+        threads=numbers,
+        variants=variants.split(",") if variants else None,
+        batches=batches,
+        rows_max=rows_max,
+        sim=sim,
+        wait_s=wait,
+        seed=seed,
+    )
+
+
 bench.command("host", help=help_text(host))(host)
 bench.command("hotset", help=help_text(hotset))(hotset)
 bench.command("rtl", help=help_text(rtl))(rtl)
+bench.command("train", help=help_text(train))(train)
