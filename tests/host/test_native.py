@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -127,7 +128,8 @@ def test_sgd_update(dtype: Any) -> None:
     indices = rng.permutation(100)[:40]
     gradients = rng.standard_normal((40, 5)).astype(dtype)
     expected = weights.copy()
-    expected[indices] -= dtype(0.1) * gradients
+    rows = torch.from_numpy(weights[indices])
+    expected[indices] = rows.add_(torch.from_numpy(gradients), alpha=-0.1).numpy()
     before = weights.copy()
     for bad in ([100], [-1]):
         with pytest.raises(ConfigError, match="index"):

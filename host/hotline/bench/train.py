@@ -34,15 +34,14 @@ from torch import Tensor, nn
 from hotline.bench.host import Quiet
 from hotline.bench.output import Result, append_json
 from hotline.config import KernelConfig, kernel_config
-from hotline.data.batch import Batch, Lookups
 from hotline.data.synthetic import Synthetic
 from hotline.device.cpu import CpuDevice
 from hotline.errors import CompareError, ConfigError
+from hotline.ingest import ingest
 from hotline.models.dlrm import DLRM
 from hotline.tables import Group
 from hotline.train.embedding import HotlineEmbedding
-from hotline.train.pipeline import Batch as PipelineBatch
-from hotline.train.pipeline import Pipeline
+from hotline.train.pipeline import Batch, MiniBatch, Pipeline
 from hotline.train.store import table_weights
 
 ZIPF = 1.1
@@ -232,17 +231,14 @@ class HotlineRunner(Runner):
         self.optimizer = torch.optim.SGD(model.dense_parameters(), lr=LR)
         pipeline = Pipeline(model, self._batches(setting), schedule=schedule)
         pipeline.profile(self._batches(setting), exact=True)
-        self.source: Generator[PipelineBatch, None, None] = (batch for batch in pipeline)
+        self.source: Generator[Batch, None, None] = (batch for batch in pipeline)
         self.spans: dict[str, list[float]] = {}
         self.samples = self.popular = self.cold_rows = self.steps = 0
 
     @staticmethod
-    def _batches(setting: Setting) -> Iterator[Batch]:
-        names = [feature.name for feature in setting.group.features]
+    def _batches(setting: Setting) -> Iterator[MiniBatch]:
         for dense, ids, labels in zip(setting.dense, setting.ids, setting.labels, strict=True):
-            columns = ids.numpy()
-            features: dict[str, Lookups] = {name: columns[:, n] for n, name in enumerate(names)}
-            yield Batch(dense.numpy(), features, labels.numpy())
+            yield MiniBatch(ingest(setting.group, ids), dense, labels)
 
     def step(self) -> Tensor:
         """One optimizer step, the preparation of a later mini-batch included."""

@@ -284,7 +284,7 @@ def coalesce(records: Sequence[Record], limit: int) -> tuple[npt.NDArray[np.int6
 def sgd_update(
     weights: Floats, indices: npt.NDArray[np.int64], gradients: Floats, lr: float
 ) -> None:
-    """``weights[indices] -= lr * gradients`` in place.
+    """``weights[indices] -= lr * gradients`` in place, rounded once (a fused multiply-add).
 
     Args:
         weights: [rows, dim] float32 or float64, contiguous.

@@ -4,13 +4,21 @@
 // Coalescing: the gradients of all lookups of a step are summed by row, so that a row gets one
 // update however often it occurs. A stable radix sort brings the lookups of a row together in
 // their order; each sum then runs in that order, so the result does not depend on anything else.
-// Compiled without contraction of a * b + c: the sums equal those of the plain loop to the bit.
+// Compiled without contraction of a * b + c: the sums equal those of the plain loop to the bit. The
+// update rounds once, as torch's does.
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
 #include <utility>
+
+// As in kernels.cpp; without the instruction the result is the same, by a library function.
+#if defined(__x86_64__) && defined(__GLIBC__) && (!defined(__clang__) || __clang_major__ >= 14)
+#define HOTLINE_FMA_CLONES __attribute__((target_clones("fma", "default")))
+#else
+#define HOTLINE_FMA_CLONES
+#endif
 
 namespace {
 
@@ -143,8 +151,11 @@ void coalesce_sum(const HotlineRecord* records, int64_t distinct, int64_t dim,
   }
 }
 
+inline float multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+inline double multiply_add(double a, double b, double c) { return __builtin_fma(a, b, c); }
+
 template <typename T>
-int64_t sgd(T* weights, int64_t rows, int64_t dim, const int64_t* indices, const T* gradients,
+inline __attribute__((always_inline)) int64_t sgd(T* weights, int64_t rows, int64_t dim, const int64_t* indices, const T* gradients,
             int64_t count, T rate) {
   for (int64_t k = 0; k < count; ++k) {
     if (static_cast<uint64_t>(indices[k]) >= static_cast<uint64_t>(rows)) return k;
@@ -153,7 +164,7 @@ int64_t sgd(T* weights, int64_t rows, int64_t dim, const int64_t* indices, const
     if (k + kAhead < count) prefetch(weights + indices[k + kAhead] * dim, dim);
     T* row = weights + indices[k] * dim;
     const T* gradient = gradients + k * dim;
-    for (int64_t d = 0; d < dim; ++d) row[d] -= rate * gradient[d];
+    for (int64_t d = 0; d < dim; ++d) row[d] = multiply_add(-rate, gradient[d], row[d]);
   }
   return -1;
 }
@@ -173,13 +184,15 @@ void hotline_coalesce_sum_f64(const HotlineRecord* records, int64_t distinct, in
   coalesce_sum(records, distinct, dim, order, starts, sums);
 }
 
-/// weights[indices[k]] -= rate * gradients[k] for distinct indices. Returns -1, or the number of
+/// weights[indices[k]] -= rate * gradients[k] for distinct indices, rounded once. Returns -1, or the number of
 /// the first index out of range; then nothing is changed.
+HOTLINE_FMA_CLONES
 int64_t hotline_sgd_f32(float* weights, int64_t rows, int64_t dim, const int64_t* indices,
                         const float* gradients, int64_t count, float rate) {
   return sgd(weights, rows, dim, indices, gradients, count, rate);
 }
 
+HOTLINE_FMA_CLONES
 int64_t hotline_sgd_f64(double* weights, int64_t rows, int64_t dim, const int64_t* indices,
                         const double* gradients, int64_t count, double rate) {
   return sgd(weights, rows, dim, indices, gradients, count, rate);

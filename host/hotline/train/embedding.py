@@ -17,8 +17,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from hotline.codes import Operation, Status
 from hotline.device.base import Device
 from hotline.errors import ConfigError, DataError
+from hotline.native.kernels import move
 from hotline.tables import Group, RowBatch
 from hotline.train.coalesce import LookupGradient, coalesce
 from hotline.train.encode import Bags, Features, to_device
@@ -26,6 +28,10 @@ from hotline.train.optim import RowOptimizer
 from hotline.train.staging import numpy_dtype
 from hotline.train.store import table_weights
 from hotline.train.working import WorkingSet
+
+NATIVE_THREADS = 3
+"""Threads of torch up to which one thread of ours reads rows faster (measured: 0.29 against 1.15 ms
+for 53,248 rows of 64 bytes on one)."""
 
 Input = Features | RowBatch | Mapping[str, Any]
 """What an embedding module takes; a mapping holds ids by feature, as ``hotline.ingest`` reads."""
@@ -58,7 +64,6 @@ def raw_features(
     return Features(
         to_device(rows.ids.astype(np.int64), device),
         bags,
-        to_device(bags.offsets, device),
         None if weights is None else weights.to(device),
         raw=True,
     )
@@ -116,6 +121,27 @@ class _Bags(torch.autograd.Function):
         return None, to_weights, None, None, None, None, None, None
 
 
+def _rows(table: Tensor, indices: Tensor) -> Tensor:
+    """Rows of a table, [lookups, dim].
+
+    On the CPU by GATHER's loop, which asks for rows ahead of time: on one thread it takes a quarter
+    of the time of ``F.embedding``, which wins again from about four threads on.
+    """
+    native = indices.is_cpu and indices.dtype == torch.int32 and table.is_contiguous()
+    native = native and table.dtype in (torch.float32, torch.float64)
+    if not native or torch.get_num_threads() > NATIVE_THREADS or torch.compiler.is_compiling():
+        return F.embedding(indices, table)
+    out = torch.empty(len(indices), table.shape[1], dtype=table.dtype)
+    done = move(
+        Operation.GATHER,
+        indices.contiguous().numpy().view(np.uint32),
+        out.numpy().view(np.uint8),
+        table.numpy().view(np.uint8),
+        len(table),
+    )
+    return out if done.status is Status.OK else F.embedding(indices, table)  # which says what
+
+
 def _sum_bags(table: Tensor, indices: Tensor, features: Features, weights: Tensor | None) -> Tensor:
     """Sum of each bag, [samples, bags, dim]."""
     bags = features.bags
@@ -123,7 +149,7 @@ def _sum_bags(table: Tensor, indices: Tensor, features: Features, weights: Tenso
     if not indices.numel():
         return table.new_zeros(shape)
     if bags.uniform and weights is None:
-        return F.embedding(indices, table).view(shape)
+        return _rows(table, indices).view(shape)
     return F.embedding_bag(
         indices,
         table,

@@ -8,6 +8,7 @@ sample-major lookups, split into samples and bags. ``Features`` is what the embe
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -95,17 +96,14 @@ class Bags:
         if rows.bags != bags:
             raise DataError(f"a sample has {rows.bags} bags, the group has {bags} features")
         if rows.offsets is None:
-            counts = [feature.lookups for feature in group.features]
-            if None in counts:
+            counts = [f.lookups for f in group.features if f.lookups is not None]
+            if len(counts) != bags:
                 raise DataError("jagged features need offsets")
-            per_sample = np.array(counts, dtype=np.int64)
-            if rows.lookups_per_sample != int(per_sample.sum()):
+            result = _fixed(tuple(counts), rows.samples)
+            if rows.lookups_per_sample != sum(counts):
                 raise DataError(
-                    f"a sample has {rows.lookups_per_sample} lookups, the features "
-                    f"{per_sample.sum()}"
+                    f"a sample has {rows.lookups_per_sample} lookups, the features {sum(counts)}"
                 )
-            lengths = np.tile(per_sample, rows.samples)
-            uniform = bool((per_sample == 1).all())
         else:
             offsets = np.asarray(rows.offsets, dtype=np.int64)
             lengths = np.diff(offsets)
@@ -113,10 +111,17 @@ class Bags:
                 raise DataError(
                     f"offsets must be {rows.samples * bags + 1} entries, 0 first, never decreasing"
                 )
-            uniform = False
-        if int(lengths.sum()) != len(rows.ids):
-            raise DataError(f"the bags have {lengths.sum()} lookups, there are {len(rows.ids)} ids")
-        return cls(rows.samples, bags, lengths, uniform)
+            result = cls(rows.samples, bags, lengths)
+        if result.lookups != len(rows.ids):
+            raise DataError(
+                f"the bags have {result.lookups} lookups, there are {len(rows.ids)} ids"
+            )
+        return result
+
+    @property
+    def lookups(self) -> int:
+        """Lookups of all bags."""
+        return int(self.offsets[-1])
 
     @cached_property
     def offsets(self) -> I64:
@@ -136,6 +141,16 @@ class Bags:
         return Bags(len(samples), self.bags, lengths, self.uniform), lookups
 
 
+@functools.lru_cache(maxsize=8)
+def _fixed(counts: tuple[int, ...], samples: int) -> Bags:
+    """Geometry of bags with fixed numbers of lookups: the same for every mini-batch of a size."""
+    lengths = np.tile(np.array(counts, dtype=np.int64), samples)
+    bags = Bags(samples, len(counts), lengths, uniform=all(count == 1 for count in counts))
+    for shared in (lengths, bags.offsets):
+        shared.setflags(write=False)
+    return bags
+
+
 @dataclass(frozen=True, eq=False)
 class Features:
     """Lookups of some samples, ready for an embedding module.
@@ -143,7 +158,6 @@ class Features:
     Attributes:
         indices: [lookups] integer on the model's device: encoded indices, or row ids if ``raw``.
         bags: their geometry.
-        offsets: [samples * bags + 1] as ``indices``, on the same device.
         weights: [lookups] factor of each lookup, or None.
         raw: whether the indices are row ids.
         ticket: of the mini-batch in training that encoded indices belong to; 0: none.
@@ -151,7 +165,6 @@ class Features:
 
     indices: Tensor
     bags: Bags
-    offsets: Tensor
     weights: Tensor | None = None
     raw: bool = False
     ticket: int = 0
@@ -161,11 +174,17 @@ class Features:
         """Number of samples."""
         return self.bags.samples
 
+    @cached_property
+    def offsets(self) -> Tensor:
+        """[samples * bags + 1] as ``indices``, on the same device."""
+        dtype = np.int32 if self.indices.dtype == torch.int32 else np.int64
+        return to_device(self.bags.offsets.astype(dtype), self.indices.device)
+
     def lookup_bags(self) -> Tensor | None:
         """[lookups] int64 bag of each lookup; None where lookup n is bag n."""
         if self.bags.uniform:
             return None
-        lengths = torch.from_numpy(self.bags.lengths).to(self.indices.device)
+        lengths = to_device(self.bags.lengths.copy(), self.indices.device)
         return torch.repeat_interleave(lengths, output_size=self.indices.numel())
 
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import torch
 from torch import Tensor
 
 from hotline.errors import ConfigError
+from hotline.native import sgd_update
 
 
 @runtime_checkable
@@ -52,6 +54,19 @@ class SGD:
     ) -> None:
         """``w -= lr * g``."""
         weights.add_(gradient, alpha=-lr)
+
+    def update_places(self, weights: Tensor, places: Tensor, gradient: Tensor, lr: float) -> bool:
+        """``update`` of rows ``places`` of a table, without copies of them; the same to the bit.
+
+        Returns:
+            whether it was done: only for tables on the CPU.
+        """
+        if not (weights.is_cpu and weights.is_contiguous() and gradient.is_contiguous()):
+            return False
+        if weights.dtype not in (torch.float32, torch.float64):
+            return False
+        sgd_update(weights.numpy(), places.numpy(), gradient.numpy(), lr)
+        return True
 
 
 @dataclass(frozen=True)

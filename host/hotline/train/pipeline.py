@@ -229,7 +229,6 @@ class Batch:
         features = Features(
             to_device(encoded, device),
             bags,
-            to_device(bags.offsets.astype(np.int32), device),
             _move(weights, device),
             ticket=self._embedding.working.ticket,
         )

@@ -164,6 +164,10 @@ class WorkingSet(ColdTails):
         self.steps += 1
         if not places.numel():
             return
+        if isinstance(self.optimizer, SGD) and self.optimizer.update_places(
+            self.weights, places, gradient, lr
+        ):
+            return
         values = {name: f.index_select(0, places) for name, f in self.fields.items()}
         weights = values.pop("weights")
         self.optimizer.update(weights, values, gradient, self.steps, lr)
