@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
 
+from hotline.bench.scaling import ScalingResult
 from hotline.data.statistics import Popularity
 from hotline.errors import DataError
 from hotline.metrics.reporting import LOSS_TOLERANCE, STAGES, RunRecord, Span, compare
@@ -369,3 +370,34 @@ def plot_timeline(
             loc="outside lower center",
             ncols=len(present),
         )
+
+
+def plot_scaling(path: Path, results: Sequence[ScalingResult]) -> None:
+    """Draws the cost of a lookup, by step, over mini-batch, rows and cold share."""
+    from hotline.bench.scaling import sweep
+
+    panels: tuple[tuple[str, str, Callable[[ScalingResult], float]], ...] = (
+        ("batch", "samples in a mini-batch", lambda point: point.samples),
+        ("rows", "rows of all tables", lambda point: point.rows),
+        ("hot", "share of cold lookups", lambda point: 1 - point.hot),
+    )
+    with _figure(path, 11, 4.2) as figure:
+        every = figure.subplots(1, len(panels), sharey=True)
+        for axes, (name, label, place) in zip(every, panels, strict=True):
+            points = sorted(sweep(results, name), key=place)
+            x = [place(point) for point in points]
+            fragment = [point.fragment_ns for point in points]
+            both = [point.value for point in points]
+            axes.fill_between(x, fragment, color=BLUE, alpha=0.35, lw=0, label="FRAGMENT")
+            axes.fill_between(x, fragment, both, color=ORANGE, alpha=0.45, lw=0, label="GATHER")
+            axes.plot(x, both, "o-", color=GREY, ms=4, lw=1, label="both")
+            axes.set_xlabel(label)
+            if name == "hot":
+                axes.xaxis.set_major_formatter(_PERCENT)
+            else:
+                axes.set_xscale("log")
+                axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+        every[0].set_ylim(bottom=0)
+        every[0].set_ylabel("ns per lookup")
+        every[0].legend(loc="upper right")
+        figure.suptitle("What a lookup costs on the host, one thread", x=0.01, ha="left")

@@ -237,7 +237,47 @@ def train(
     )
 
 
+def scaling(
+    json: JsonOption = None,
+    png: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the result into this file.")
+    ] = None,
+    rows_max: Annotated[int, typer.Option(min=1000, help="Cap on the rows.")] = 300_000_000,
+    samples_max: Annotated[int, typer.Option(min=16, help="Cap on a mini-batch.")] = 65_536,
+    repetitions: Annotated[int, typer.Option(min=1, help="Of each point.")] = 9,
+    wait: Annotated[
+        float, typer.Option(min=0, help="Longest wait for a quiet machine, in seconds.")
+    ] = 1.0,
+    seed: SeedOption = 0,
+    debug: DebugOption = False,
+) -> None:
+    """Time a lookup on the host against mini-batch, number of rows and share of hot lookups.
+
+    FRAGMENT and GATHER of the native code, one thread, one thing varied at a time; at the end it
+    says what dominates. Takes half of the free memory for the largest tables.
+
+    Examples:
+
+      hotline bench scaling --png scaling.png
+      hotline bench scaling --rows-max 1000000 --repetitions 3      a quick try
+    """
+    from hotline.bench.scaling import run
+
+    _check_writable("--json", json)
+    _check_writable("--png", png)
+    run(
+        json,
+        png=png,
+        rows_max=rows_max,
+        samples_max=samples_max,
+        repetitions=repetitions,
+        wait_s=wait,
+        seed=seed,
+    )
+
+
 bench.command("host", help=help_text(host))(host)
 bench.command("hotset", help=help_text(hotset))(hotset)
 bench.command("rtl", help=help_text(rtl))(rtl)
+bench.command("scaling", help=help_text(scaling))(scaling)
 bench.command("train", help=help_text(train))(train)
