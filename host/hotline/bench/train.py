@@ -186,10 +186,18 @@ class Setting:
         return DLRM(embedding, self.data.dense_width)
 
 
-def settle(rows_max: int, batches: int, seed: int) -> Setting:
+def settle(
+    rows_max: int | None,
+    batches: int,
+    seed: int,
+    *,
+    zipf: float = ZIPF,
+    dim: int = DIM,
+    pin_bytes: int = PIN_BYTES,
+) -> Setting:
     """Makes the mini-batches."""
-    data = Synthetic(exponents=ZIPF, rows_max=rows_max, seed=seed)
-    group = data.group(DIM, PIN_BYTES)
+    data = Synthetic(exponents=zipf, rows_max=rows_max, seed=seed)
+    group = data.group(dim, pin_bytes)
     draw = torch.Generator().manual_seed(seed)
     ids = [
         torch.from_numpy(data.ids(np.arange(n * BATCH, (n + 1) * BATCH))) for n in range(batches)
@@ -223,10 +231,20 @@ class TorchRunner(Runner):
 class HotlineRunner(Runner):
     """A pipeline on the cpu device, its hot set the exactly most frequent rows."""
 
-    def __init__(self, setting: Setting, schedule: str, threads: int) -> None:
-        self.device = CpuDevice(CPU, threads=threads)
-        self.embedding = HotlineEmbedding(setting.group, self.device, lr=LR)
-        model = setting.model(self.embedding)
+    def __init__(
+        self,
+        setting: Setting,
+        schedule: str,
+        threads: int,
+        *,
+        config: KernelConfig = CPU,
+        torch_device: torch.device | str = "cpu",
+    ) -> None:
+        self.device = CpuDevice(config, threads=threads)
+        self.embedding = HotlineEmbedding(
+            setting.group, self.device, lr=LR, torch_device=torch_device
+        )
+        model = setting.model(self.embedding).to(torch_device)
         self.model = model
         self.optimizer = torch.optim.SGD(model.dense_parameters(), lr=LR)
         pipeline = Pipeline(model, self._batches(setting), schedule=schedule)

@@ -276,6 +276,65 @@ def scaling(
     )
 
 
+def gpu(
+    json: JsonOption = None,
+    device: Annotated[
+        str, typer.Option(help="A CUDA device; cpu: try the script, its times mean nothing.")
+    ] = "cuda",
+    variants: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="Only these variants.", show_default=False),
+    ] = None,
+    zipf: Annotated[str, typer.Option(metavar="S,...", help="Exponents of traffic.")] = "1.05,1.2",
+    hot_rows: Annotated[
+        str, typer.Option(metavar="N,...", help="Budgets: rows on the GPU, powers of two.")
+    ] = "65536,262144,1048576",
+    batches: Annotated[int, typer.Option(min=1, help="Mini-batches, all different.")] = 200,
+    rows_max: Annotated[
+        int | None, typer.Option(min=1, help="Cap on the rows of a table.", show_default=False)
+    ] = None,
+    dim: Annotated[int, typer.Option(min=4, help="Elements of a row.")] = 16,
+    seed: SeedOption = 0,
+    debug: DebugOption = False,
+) -> None:
+    """Time training on one CUDA GPU that has room for some of the rows only.
+
+    A Criteo-like DLRM with all rows in the host's memory: hybrid (rows on the CPU), uva (the GPU
+    reads mapped host memory), uvm (FBGEMM's managed cache with prefetch), gpu (all rows on the
+    GPU), fae, ours (the cpu device gathers), ours-zero-copy (the GPU gathers). Those that use
+    FBGEMM need fbgemm-gpu. The ratio is to the best that is not ours and does not hold all rows on
+    the GPU.
+
+    Examples:
+
+      hotline bench gpu --json gpu.jsonl
+      hotline bench gpu --variants uvm,ours --hot-rows 262144 --dim 64
+      hotline bench gpu --device cpu --rows-max 5000 --batches 20 --hot-rows 1024     a dry run
+    """
+    from hotline.bench.gpu import run
+
+    _check_writable("--json", json)
+    try:
+        exponents = [float(text) for text in zipf.split(",")]
+        budgets = [int(text) for text in hot_rows.split(",")]
+    except ValueError:
+        raise ConfigError(
+            f"--zipf {zipf} --hot-rows {hot_rows}: give numbers separated by commas"
+        ) from None
+    run(
+        json,
+        device=device,
+        zipfs=exponents,
+        hot_rows=budgets,
+        variants=variants.split(",") if variants else None,
+        batches=batches,
+        rows_max=rows_max,
+        dim=dim,
+        seed=seed,
+    )
+
+
+bench.command("gpu", help=help_text(gpu))(gpu)
 bench.command("host", help=help_text(host))(host)
 bench.command("hotset", help=help_text(hotset))(hotset)
 bench.command("rtl", help=help_text(rtl))(rtl)
