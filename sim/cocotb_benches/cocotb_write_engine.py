@@ -17,8 +17,6 @@ from cocotb.triggers import RisingEdge
 
 from sim.bfm import AxiChecker, AxiMemory, AxiPort, Response, Timing
 
-BASE = 0x3_FFFE_0000
-"""The region crosses bit 32 and more so that the whole address is exercised."""
 SIZE = 0x10_0000
 GUARD = 0xA5
 EFFORT = int(os.environ.get("HOTLINE_EFFORT", "1"))
@@ -88,7 +86,10 @@ class Testbench:
         )
         self.memory = AxiMemory(checker.port, timing, checker=checker)
         self.checker = checker
-        self.contents = self.memory.add_region(BASE, SIZE, GUARD)
+        # Anywhere, or across a carry into the upper half: the whole address is exercised.
+        upper = random.randrange((1 << 32) - 1) << 32
+        self.base = upper + random.choice([random.getrandbits(20) << 12, 0xFFFE_0000])
+        self.contents = self.memory.add_region(self.base, SIZE, GUARD)
         self.golden = bytearray(self.contents)
         self.place = 4096
         self.commands: list[deque[Stream]] = [deque() for _ in range(self.channels)]
@@ -143,14 +144,14 @@ class Testbench:
         beats = -(-count // self.lanes)
         if start is not None:
             self.place += (start * self.size - self.place) % 4096
-        address = BASE + self.place
+        address = self.base + self.place
         # A gap of one guarded beat behind each stream.
         self.place += (beats + 1) * self.size
         assert self.place <= SIZE, "bench: region too small"
         assert start is None or start < page
         words = [random.getrandbits(32) for _ in range(count)]
         stream = Stream(address, words, empty_last)
-        offset = address - BASE
+        offset = address - self.base
         for index, word in enumerate(words):
             self.golden[offset + 4 * index : offset + 4 * index + 4] = word.to_bytes(4, "little")
         for at in range(0, count, self.lanes):
@@ -268,7 +269,7 @@ class Testbench:
         """Contents are the streams' words, and the guard everywhere else."""
         if self.contents != self.golden:
             at = next(i for i in range(SIZE) if self.contents[i] != self.golden[i])
-            raise AssertionError(f"memory differs at {BASE + at:#x}")
+            raise AssertionError(f"memory differs at {self.base + at:#x}")
 
     def mark(self) -> None:
         """Asks for a mark in the next cycle."""
@@ -475,7 +476,7 @@ async def marks_report_the_first_error(dut: Any, response: Response, stalled: bo
         assert bool(errors) == (fault is not None)
         tb.marks.clear()
         tb.memory.remove_regions()
-        tb.contents = tb.memory.add_region(BASE, SIZE, GUARD)
+        tb.contents = tb.memory.add_region(tb.base, SIZE, GUARD)
         tb.forget()
 
 
@@ -547,7 +548,7 @@ async def cancel_drops_what_was_not_issued(dut: Any) -> None:
         await tb.settle()
         # Of the old streams, only the beats that stood in the W and AW registers were written after
         # the cancel; each word is what a stream put there, or untouched.
-        strobes = [s for b in tb.checker.writes if b.address < BASE + old_end for s in b.strobes]
+        strobes = [s for b in tb.checker.writes if b.address < tb.base + old_end for s in b.strobes]
         assert sum(s != 0 for s in strobes) <= written_beats + 2
         zeros += strobes.count(0)
         for at in range(0, old_end, 4):
@@ -581,7 +582,7 @@ async def cancel_completes_issued_bursts_with_strobes_zero(dut: Any) -> None:
     tb.memory.hold.clear()
     # At once: the next stream waits until the old bursts are completed.
     dut.cancel_i.value = 0
-    offset = stream.address - BASE
+    offset = stream.address - tb.base
     tb.golden[offset + tb.size : offset + 4 * len(stream.words)] = bytes([GUARD]) * (
         4 * len(stream.words) - tb.size
     )
