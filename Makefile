@@ -8,6 +8,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 VERIFY := $(VENV)/.verify-installed
+PEERS  := $(VENV)/.peers-installed
 # Two workers: a build of a bench is one process, so more than the cores gains nothing.
 JOBS   ?= 2
 # Of the long checks: `make soak LOOKUPS=1e8 CONFIG=kv260 SEED=1`.
@@ -18,7 +19,7 @@ COUNT  ?= 300
 NATIVE := $(wildcard host/hotline/native/*.cpp host/hotline/native/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all soak coverage mutate formal synth lint format regs bench-rtl bench-hotset clean distclean
+.PHONY: help setup demo test test-all soak coverage mutate formal synth lint format regs bench bench-rtl bench-hotset clean distclean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort \
@@ -33,6 +34,10 @@ $(STAMP): requirements-dev.lock pyproject.toml $(NATIVE)
 
 $(VERIFY): $(STAMP) requirements-verify.lock
 	$(BIN)/python -m pip install --quiet -r requirements-verify.lock
+	@touch $@
+
+$(PEERS): $(STAMP) requirements-peers.lock
+	$(BIN)/python -m pip install --quiet --no-deps -r requirements-peers.lock
 	@touch $@
 
 setup: $(STAMP)  ## Make .venv with the pinned development environment
@@ -73,6 +78,9 @@ formal: $(VERIFY)  ## Prove properties of the building blocks (SymbiYosys, z3); 
 
 synth: $(VERIFY)  ## Synthesise every configuration with Yosys, ECP5 as a trend of the clock; writes docs/synthesis.md
 	$(BIN)/python hw/synth/run.py --fmax
+
+bench: $(PEERS)  ## Benchmarks of ten minutes beside torch, NumPy, FBGEMM, TorchRec; writes docs/benchmarks.md
+	$(BIN)/hotline bench suite --out build/bench --document docs/benchmarks.md
 
 bench-rtl: $(STAMP)  ## Measure the kernels against the bus limit; JSON lines in build/bench/rtl.jsonl
 	$(BIN)/hotline bench rtl --json build/bench/rtl.jsonl

@@ -334,9 +334,45 @@ def gpu(
     )
 
 
+def suite(
+    parts: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PART]...",
+            help="Of host, train, scaling, rtl; none: all.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the JSON lines and the plot.")] = Path(
+        "build/bench"
+    ),
+    document: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a page about it in Markdown to this file."),
+    ] = None,
+    debug: DebugOption = False,
+) -> None:
+    """Run the benchmarks that fit into ten minutes and write a page about them.
+
+    Each with its usual arguments, one after the other: host, train, scaling, and rtl for zynq.
+
+    Examples:
+
+      hotline bench suite --document benchmarks.md
+      hotline bench suite host
+    """
+    from hotline.bench.suite import run
+
+    if document is not None:
+        _check_writable("--document", document)
+    run(out, document, parts=parts or None)
+    remark(f"wrote {out}" + ("" if document is None else f" and {document}"))
+
+
 bench.command("gpu", help=help_text(gpu))(gpu)
 bench.command("host", help=help_text(host))(host)
 bench.command("hotset", help=help_text(hotset))(hotset)
 bench.command("rtl", help=help_text(rtl))(rtl)
 bench.command("scaling", help=help_text(scaling))(scaling)
+bench.command("suite", help=help_text(suite))(suite)
 bench.command("train", help=help_text(train))(train)

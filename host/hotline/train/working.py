@@ -164,7 +164,8 @@ class WorkingSet(ColdTails):
         self.steps += 1
         if not places.numel():
             return
-        if isinstance(self.optimizer, SGD) and self.optimizer.update_places(
+        # A subclass may have another update.
+        if type(self.optimizer) is SGD and self.optimizer.update_places(
             self.weights, places, gradient, lr
         ):
             return
