@@ -76,8 +76,9 @@ mutate: $(STAMP)  ## Small faults put into the RTL, one at a time: would a test 
 formal: $(VERIFY)  ## Prove properties of the building blocks (SymbiYosys, z3); counterexamples in build/formal
 	$(BIN)/python hw/formal/run.py --json build/formal/results.json
 
-synth: $(VERIFY)  ## Synthesise every configuration with Yosys, ECP5 as a trend of the clock; writes docs/synthesis.md
-	$(BIN)/python hw/synth/run.py --fmax
+# With --fmax also an ECP5 as a trend of the clock; its placement has not ended in 100 minutes.
+synth: $(VERIFY)  ## Synthesise every configuration with Yosys; writes docs/synthesis.md
+	$(BIN)/python hw/synth/run.py
 
 bench: $(PEERS)  ## Benchmarks of ten minutes beside torch, NumPy, FBGEMM, TorchRec; writes docs/benchmarks.md
 	$(BIN)/hotline bench suite --out build/bench --document docs/benchmarks.md
