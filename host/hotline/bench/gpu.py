@@ -158,14 +158,14 @@ def _fbgemm(
     place: Place, location: str, device: torch.device, **options: Any
 ) -> tuple[Any, Callable[[Tensor], tuple[Tensor, Tensor]]]:
     """FBGEMM's tables at a location, and what makes its indices and offsets of raw ids."""
-    import fbgemm_gpu  # type: ignore[import-not-found]  # noqa: F401
-    from fbgemm_gpu.split_embedding_configs import (  # type: ignore[import-not-found]
+    import fbgemm_gpu  # noqa: F401
+    from fbgemm_gpu.split_embedding_configs import (
         EmbOptimType,
     )
-    from fbgemm_gpu.split_table_batched_embeddings_ops_common import (  # type: ignore[import-not-found]
+    from fbgemm_gpu.split_table_batched_embeddings_ops_common import (
         EmbeddingLocation,
     )
-    from fbgemm_gpu.split_table_batched_embeddings_ops_training import (  # type: ignore[import-not-found]
+    from fbgemm_gpu.split_table_batched_embeddings_ops_training import (
         ComputeDevice,
         SplitTableBatchedEmbeddingBagsCodegen,
     )

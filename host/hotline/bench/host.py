@@ -258,7 +258,7 @@ def torch_isin(setting: Setting) -> Variant:
 
 def fbgemm_array(setting: Setting) -> Variant:
     """FBGEMM's ``pruned_array_lookup`` as the map; the rest in torch."""
-    import fbgemm_gpu  # type: ignore[import-not-found] # noqa: F401
+    import fbgemm_gpu  # noqa: F401
     import torch
 
     slot = torch.from_numpy(setting.slot)
@@ -274,7 +274,7 @@ def fbgemm_array(setting: Setting) -> Variant:
 
 def numba_loop(setting: Setting) -> Variant:
     """A compiled loop over a slot map, with a stamp for every row."""
-    import numba  # type: ignore[import-not-found]
+    import numba
 
     lookups = BATCH * len(setting.bases)
     stamp = np.zeros(setting.group.total_rows, np.int32)

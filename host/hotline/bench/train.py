@@ -127,8 +127,8 @@ class _TorchRec(nn.Module):
 
     def __init__(self, group: Group, fused: bool) -> None:
         super().__init__()
-        import torchrec  # type: ignore[import-not-found]
-        from torchrec.modules.fused_embedding_modules import (  # type: ignore[import-not-found]
+        import torchrec
+        from torchrec.modules.fused_embedding_modules import (
             FusedEmbeddingBagCollection,
         )
 
